@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import type { IsolationConfig } from "../src/platform/isolation.ts";
 import { createMetrics } from "../src/platform/metrics.ts";
-import type { Happening } from "./base/reports.ts";
+import type { ReportedEvent } from "./base/reports.ts";
 import { pipeTotals } from "./cdp/pipe-bounds.ts";
 import { cdpProxyTotals } from "./cdp-proxy/cdp-proxy-totals.ts";
 import type { FetchBrowsers } from "./fetch/fetch-browsers.ts";
@@ -18,7 +18,7 @@ export interface WorkerMetrics {
   /** Seconds of each command, including its time in the queue, by `method` and `outcome` (`ok` or an error slug). */
   readonly commands: Histogram<"method" | "outcome">;
   /** Counts ends of sessions by `reason`, or bot checks by `kind`. */
-  count(event: Happening): void;
+  count(event: ReportedEvent): void;
   /** Seconds until a session had a browser, by `how`: `adopted` (a warm one) or `launched`. */
   readonly browserReady: Histogram<"how">;
   /** Sessions that exceeded a resource limit, by `bound`. */
@@ -81,7 +81,7 @@ export function createWorkerMetrics({
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
     }),
-    count: happeningCounter(registers),
+    count: createEventCounter(registers),
     sessionsOverBound: new Counter({
       name: "pilothouse_worker_sessions_over_bound_total",
       help: "Sessions that were ended because they took more memory, tasks or disk than a session may.",
@@ -107,7 +107,7 @@ function showIsolation(registry: Registry, { isolation, browserSandbox }: Isolat
   }).set({ isolation, browser_sandbox: browserSandbox }, 1);
 }
 
-function happeningCounter(registers: Registry[]): (event: Happening) => void {
+function createEventCounter(registers: Registry[]): (event: ReportedEvent) => void {
   const ended = new Counter({
     name: "pilothouse_worker_sessions_ended_total",
     help: "Sessions that ended without a request of the client.",

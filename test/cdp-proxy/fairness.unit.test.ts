@@ -25,7 +25,7 @@ test("yields to other clients when one sends many messages at once", async () =>
     files: { pathOf: () => undefined },
     downloadPath: "/",
     processSettings: { has: () => false, release() {}, releaseAll() {}, restore() {} },
-    heal: async () => undefined,
+    restoreDevice: async () => undefined,
   });
   let turns = 0;
   let next: NodeJS.Immediate | undefined;

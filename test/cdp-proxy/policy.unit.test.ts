@@ -16,9 +16,9 @@ test.each(clientNames)("the policy allows the methods that %s sends", (client) =
 test("the policy lists no method twice", () => {
   for (const [domain, policy] of Object.entries(domains)) {
     if (typeof policy === "string") continue;
-    const { reads = "", passes = "", readsBy = {}, passesBy = {}, refuses = {} } = policy;
+    const { reads = "", passes = "", readRules = {}, passRules = {}, refuses = {} } = policy;
     const lists = [reads, passes, ...Object.values(refuses)].join(" ").trim().split(/\s+/);
-    const names = [...lists, ...Object.keys(readsBy), ...Object.keys(passesBy)].filter((name) => name !== "");
+    const names = [...lists, ...Object.keys(readRules), ...Object.keys(passRules)].filter((name) => name !== "");
     expect([...new Set(names)], domain).toEqual(names);
   }
 });

@@ -16,7 +16,7 @@ export async function lentPlaywright({ connection, version, targets }: BrowserPr
     files: { pathOf: () => undefined },
     downloadPath: "/nowhere",
     processSettings: { has: () => false, release() {}, releaseAll() {}, restore() {} },
-    heal: async () => undefined,
+    restoreDevice: async () => undefined,
   });
   const browser = await chromium.connectOverCDP(new LentTransport(proxy), { noDefaults: true });
   const [context] = browser.contexts();

@@ -42,7 +42,7 @@ import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import { planSession } from "../../src/sessions/launch/session-plan.ts";
 import type { Log } from "../../workers/base/log.ts";
-import type { Happening, Placement } from "../../workers/base/reports.ts";
+import type { Placement, ReportedEvent } from "../../workers/base/reports.ts";
 import { probeRuntimes } from "../../workers/base/runtimes.ts";
 import { BoundsWatchdog } from "../../workers/isolation/bounds-watchdog.ts";
 import { type SessionBounds, sessionBounds } from "../../workers/isolation/session-bounds.ts";
@@ -66,7 +66,7 @@ let probed: ReturnType<typeof probeRuntimes> | undefined;
 
 /** Unsolicited event of a session. */
 interface SessionHappening extends Placement {
-  readonly event: Happening;
+  readonly event: ReportedEvent;
 }
 
 interface Parts {

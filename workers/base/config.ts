@@ -16,21 +16,21 @@ const sessionBytes = 1024 ** 3;
 const sessionsPerCore = 8;
 const maxSlots = 256;
 
-/** Kinds of hosts that only lists of the operator name. */
+/** Kinds of block lists that an operator can configure. */
 export const listKinds = ["ads", "trackers"] as const;
 export type ListKind = (typeof listKinds)[number];
 
-/** A list of hosts that sessions may block. */
+/** An operator's list of hosts that sessions may block. */
 export interface BlockListFile {
   readonly kind: ListKind;
   readonly path: string;
 }
 
 export interface WorkerConfig extends IsolationConfig {
-  /** Whether the worker belongs to a service on one machine, and ends when its control process is gone. */
+  /** Whether the worker shares a machine with its control process. If so, the worker exits when it loses its lease. */
   readonly embedded: boolean;
   readonly dataDir: string;
-  /** Number of the worker on the machine; selects the directory of its identity. */
+  /** Number of the worker on the machine. Selects the directory of the worker's identity. */
   readonly index: number;
   /** `host:port` or `unix:/path` to listen on. */
   readonly listen: string;
@@ -38,7 +38,7 @@ export interface WorkerConfig extends IsolationConfig {
   readonly address: string;
   readonly token: string;
   readonly slots: number;
-  /** Group of equal workers that an autoscaler resizes. */
+  /** Name of a group of identical workers, which an autoscaler resizes. */
   readonly pool: string;
   /** Largest number of warm browsers per runtime. */
   readonly warmBrowsers: number;
@@ -70,7 +70,7 @@ export function readWorkerConfig(given: Environment, uid = process.getuid?.() ??
   if (read.text("GATEWAYS") !== undefined)
     throw new ConfigError("GATEWAYS", "is no longer supported: set CONTROL to the addresses of the control processes");
   const control = read.list("CONTROL", "addresses `host:port` or `unix:/path` of control processes", isAddress);
-  if (control.length === 0) throw new ConfigError("CONTROL", "accepts at least one `host:port` or `unix:/path`");
+  if (control.length === 0) throw new ConfigError("CONTROL", "requires at least one `host:port` or `unix:/path`");
   const listen = readAddress(env, "WORKER_LISTEN", undefined);
   const internalPort = read.integer("INTERNAL_PORT", { min: 0, max: 65_535, absent: -1 });
   // A worker is embedded if it reaches all control processes through local sockets.
@@ -104,7 +104,7 @@ export function readWorkerConfig(given: Environment, uid = process.getuid?.() ??
   };
 }
 
-/** Reads the pool, which is part of a path: a label of a host name. */
+/** Reads the pool's name. The name is part of a path, so it must be a valid host name label. */
 function readPool(read: EnvironmentReader): string {
   const pool = read.text("WORKER_POOL") ?? defaultPool;
   if (!isPoolName(pool))
@@ -114,8 +114,8 @@ function readPool(read: EnvironmentReader): string {
 
 function defaultSlots(): number {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  const carried = Math.min(availableParallelism() * sessionsPerCore, Math.floor(memory / sessionBytes));
-  return Math.min(Math.max(carried, 1), maxSlots);
+  const affordable = Math.min(availableParallelism() * sessionsPerCore, Math.floor(memory / sessionBytes));
+  return Math.min(Math.max(affordable, 1), maxSlots);
 }
 
 /** `kind=path` of a list. */

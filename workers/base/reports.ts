@@ -3,7 +3,7 @@ import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type WorkerEvent, WorkerEventSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 
 /** Event of a session, as reported to the control process. */
-export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
+export type ReportedEvent = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
 
 const batchSize = 100;
 
@@ -13,13 +13,13 @@ export class Reports {
   /** One sequence for all sessions: a sequence per session could never be removed, since more reports may follow. */
   #sequence = 0n;
 
-  append({ sessionId, placementEpoch }: Placement, event: Happening): void {
+  append({ sessionId, placementEpoch }: Placement, event: ReportedEvent): void {
     this.#sequence += 1n;
     const sequence = this.#sequence;
     this.#waiting.push(create(WorkerEventSchema, { sessionId, placementEpoch, sequence, at: timestampNow(), event }));
   }
 
-  /** The oldest reports, at most 100. */
+  /** The oldest unacknowledged reports, at most 100. */
   get batch(): readonly WorkerEvent[] {
     return this.#waiting.slice(0, batchSize);
   }

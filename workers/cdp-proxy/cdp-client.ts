@@ -57,25 +57,25 @@ export class CdpClient {
   readonly #scene: ClientScene;
   readonly #contexts = new Set<string>();
   /** Sessions with download events enabled. `undefined` is the root session. */
-  readonly #downloadEars = new Set<string | undefined>();
+  readonly #downloadListeners = new Set<string | undefined>();
   /** Targets whose dialogs the client receives, by session. */
-  readonly #dialogEars = new Map<string, string>();
+  readonly #dialogListeners = new Map<string, string>();
   /** Timers that resume paused targets, by session. */
   readonly #resumes = new Map<string, NodeJS.Timeout>();
-  /** Targets with settings that only one CDP session can hold, by the client's session. */
-  readonly #settled = new Map<string, string>();
+  /** Targets with settings that only one CDP session can hold at a time, by the client's session. */
+  readonly #exclusiveSettings = new Map<string, string>();
   readonly #heldInput: HeldInput;
   readonly #pendingCommands: PendingCommands;
   readonly #settings: ClientSettings;
   readonly #gone = Promise.withResolvers<void>();
-  /** Messages deferred while the hidden page opens. */
-  readonly #held: (() => void)[] = [];
+  /** Deliveries deferred while the hidden page opens. */
+  readonly #deferred: (() => void)[] = [];
   /** True while a person holds control or the person's input is still being handled. */
   #isHeld: boolean;
   messages = 0;
   /** Number of events withheld because a person held control. */
   withheld = 0;
-  /** First reason for disconnection. */
+  /** Why the client was disconnected. Undefined while the client is connected. */
   left: LeaveReason | undefined;
 
   constructor(user: ConnectionUser, scene: ClientScene) {
@@ -107,23 +107,23 @@ export class CdpClient {
 
   /** Returns whether the client receives the dialogs of a page and may answer before the session does. */
   handlesDialogs(targetId: string): boolean {
-    return [...this.#dialogEars.values()].includes(targetId);
+    return [...this.#dialogListeners.values()].includes(targetId);
   }
 
   /** Sends a download event if the client enabled download events. */
   notifyDownload(method: string, params: object): void {
     const members = Buffer.from(`"method":"${method}","params":${JSON.stringify(params)}`);
-    for (const sessionId of this.#downloadEars) this.#deliver(undefined, members, sessionId);
+    for (const sessionId of this.#downloadListeners) this.#deliver(undefined, members, sessionId);
   }
 
   /**
-   * Suspends the client for a person: releases held keys and buttons and undoes obstructive settings. Resolves when no
-   * earlier command can reach a page any longer.
+   * Suspends the client for a person: releases held keys and buttons, and reverts settings that block the page (see
+   * `ClientSettings`). Resolves when no earlier command can reach a page any longer.
    */
-  async giveWay(): Promise<void> {
+  async suspend(): Promise<void> {
     this.#isHeld ||= this.#scene.isHeld();
     const undone = this.#isHeld ? this.#settings.undo() : undefined;
-    await Promise.all([undone, this.#heldInput.letGo(), this.#pendingCommands.abandon()]);
+    await Promise.all([undone, this.#heldInput.releaseAll(), this.#pendingCommands.abandon()]);
   }
 
   /** Resumes the client if no person holds control. Resolves when its settings are reapplied. */
@@ -157,10 +157,10 @@ export class CdpClient {
     const verdict = held === undefined ? this.#judge(command) : ({ kind: "refuse", why: held } as const);
     switch (verdict.kind) {
       case "pass":
-        this.#pass(command, command.params);
+        this.#forward(command, command.params);
         break;
       case "change":
-        this.#pass(command, JSON.stringify(verdict.params));
+        this.#forward(command, JSON.stringify(verdict.params));
         break;
       case "refuse":
         this.#refuse(id, sessionId, verdict.why);
@@ -175,7 +175,7 @@ export class CdpClient {
         );
         break;
       case "answer":
-        this.#note(command);
+        this.#track(command);
         this.#answer(id, verdict.result, sessionId);
         break;
       case "close":
@@ -195,24 +195,24 @@ export class CdpClient {
     }));
   }
 
-  #pass(command: ClientCommand, params: string | Buffer): void {
+  #forward(command: ClientCommand, params: string | Buffer): void {
     const { id, method, sessionId } = command;
     if (!this.#settings.note(command)) {
       this.#refuse(id, sessionId, "the connection's settings exceed 1 MiB: use fewer or shorter settings");
       return;
     }
-    this.#note(command);
+    this.#track(command);
     const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
     if (method.startsWith("Input.")) this.#heldInput.note(command, answered);
     const end = this.#pendingCommands.begin(command, () => this.#refuse(id, sessionId, refusalAtTakeover));
     this.#send({ method, params, sessionId }, (answer) => {
       onAnswer();
-      const isAwaited = end();
+      const isPending = end();
       const isNewContext = method === "Target.createBrowserContext" && "bytes" in answer;
       const ready = isNewContext ? this.#takeContext(answer.bytes) : undefined;
-      if (!isAwaited) return;
-      if (ready) void ready.then(() => this.#pressOn(id, answer, sessionId));
-      else this.#pressOn(id, answer, sessionId);
+      if (!isPending) return;
+      if (ready) void ready.then(() => this.#forwardAnswer(id, answer, sessionId));
+      else this.#forwardAnswer(id, answer, sessionId);
     });
   }
 
@@ -226,7 +226,7 @@ export class CdpClient {
       return;
     }
     const { targetId } = target;
-    this.#settled.set(sessionId, targetId);
+    this.#exclusiveSettings.set(sessionId, targetId);
     processSettings.release(method, targetId);
     this.#user.send(command, (first) => {
       const isElsewhere = isInEffect(first);
@@ -245,25 +245,25 @@ export class CdpClient {
     });
   }
 
-  #pressOn(id: number, answer: UserAnswer, sessionId: string | undefined): void {
+  #forwardAnswer(id: number, answer: UserAnswer, sessionId: string | undefined): void {
     if ("bytes" in answer) this.#deliver(id, answer.bytes, sessionId);
     else this.#refuse(id, sessionId, answer.failure);
   }
 
   /** Tracks which events the client enables and which targets it resumes. */
-  #note({ method, sessionId, parse }: ClientCommand): void {
+  #track({ method, sessionId, parse }: ClientCommand): void {
     switch (method) {
       case "Browser.setDownloadBehavior":
-        if (parse().eventsEnabled === true) this.#downloadEars.add(sessionId);
-        else this.#downloadEars.delete(sessionId);
+        if (parse().eventsEnabled === true) this.#downloadListeners.add(sessionId);
+        else this.#downloadListeners.delete(sessionId);
         break;
       case "Page.enable": {
         const target = this.#user.targetOf(sessionId);
-        if (target && sessionId !== undefined) this.#dialogEars.set(sessionId, target.targetId);
+        if (target && sessionId !== undefined) this.#dialogListeners.set(sessionId, target.targetId);
         break;
       }
       case "Page.disable":
-        if (sessionId !== undefined) this.#dialogEars.delete(sessionId);
+        if (sessionId !== undefined) this.#dialogListeners.delete(sessionId);
         break;
       case "Runtime.runIfWaitingForDebugger":
         if (sessionId !== undefined) this.#forgetPause(sessionId);
@@ -294,7 +294,7 @@ export class CdpClient {
     this.#deliver(undefined, visible, sessionId);
   }
 
-  /** Resumes a paused target after 1.5 s, so that a hanging client does not block other users of the page. */
+  /** Resumes a paused target after 1.5 s, so that an unresponsive client does not block other users of the page. */
   #watchPause({ waitingForDebugger, sessionId }: Params): void {
     if (waitingForDebugger !== true || typeof sessionId !== "string") return;
     const resume = (): void => {
@@ -312,11 +312,11 @@ export class CdpClient {
 
   #forgetSession(sessionId: string): void {
     this.#forgetPause(sessionId);
-    this.#downloadEars.delete(sessionId);
-    this.#dialogEars.delete(sessionId);
+    this.#downloadListeners.delete(sessionId);
+    this.#dialogListeners.delete(sessionId);
     this.#settings.forgetSession(sessionId);
-    const settled = this.#settled.get(sessionId);
-    if (this.#settled.delete(sessionId)) this.#scene.processSettings.restore(settled);
+    const settled = this.#exclusiveSettings.get(sessionId);
+    if (this.#exclusiveSettings.delete(sessionId)) this.#scene.processSettings.restore(settled);
   }
 
   #answer(id: number, result: object, sessionId: string | undefined): void {
@@ -330,17 +330,17 @@ export class CdpClient {
   #deliver(id: number | undefined, members: Buffer, sessionId: string | undefined): void {
     const { hiddenPage } = this.#scene;
     if (hiddenPage?.opening) {
-      this.#held.push(() => this.#deliver(id, members, sessionId));
-      if (this.#held.length === 1) void hiddenPage.opening.then(() => this.#sendHeld());
+      this.#deferred.push(() => this.#deliver(id, members, sessionId));
+      if (this.#deferred.length === 1) void hiddenPage.opening.then(() => this.#sendDeferred());
       return;
     }
     const visible = hiddenPage ? hiddenPage.strip(members) : members;
     if (visible) this.#reply(id, visible, sessionId);
   }
 
-  /** Delivers the deferred messages once the hidden page is known. */
-  #sendHeld(): void {
-    for (const deliver of this.#held.splice(0)) deliver();
+  /** Delivers the deferred messages once the targets of the hidden page are known. */
+  #sendDeferred(): void {
+    for (const deliver of this.#deferred.splice(0)) deliver();
   }
 
   #reply(id: number | undefined, members: Buffer, sessionId: string | undefined): void {

@@ -1,4 +1,4 @@
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { ProxyCdpRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import {
@@ -35,7 +35,7 @@ export interface CdpProxyOptions {
   /** Page settings that a renderer process accepts from one CDP session at a time. */
   readonly processSettings: ProcessSettings;
   /** Restores the device emulation of the pages, which a disconnected client may have changed. */
-  heal(): Promise<unknown>;
+  restoreDevice(): Promise<unknown>;
 }
 
 /** Callbacks of the session that owns the browser. */
@@ -51,7 +51,7 @@ type Answer = MessageInitShape<typeof CdpResponseSchema>;
 export class CdpProxy {
   readonly #options: CdpProxyOptions;
   readonly #clients = new Set<CdpClient>();
-  #places = 0;
+  #connectionCount = 0;
 
   constructor(options: CdpProxyOptions) {
     this.#options = options;
@@ -72,7 +72,7 @@ export class CdpProxy {
     session: ProxiedSession,
     signal: AbortSignal,
   ): AsyncGenerator<CdpResponse> {
-    using _place = this.#takePlace();
+    using _reservation = this.#reserveConnection();
     const client = await this.#admit(session);
     const beganAt = performance.now();
     this.#takeAll(client, requests, signal).catch(() => client.leave("lost"));
@@ -85,13 +85,13 @@ export class CdpProxy {
       this.#clients.delete(client);
       this.#reportEnd(client, performance.now() - beganAt);
       await client.gone;
-      await this.#options.heal().catch(() => undefined);
+      await this.#options.restoreDevice().catch(() => undefined);
     }
   }
 
-  /** Suspends clients for the control holder. Resolves when no earlier client command can reach a page any longer. */
-  async giveWay(): Promise<void> {
-    await Promise.all([...this.#clients].map((client) => client.giveWay()));
+  /** Suspends all clients for the control holder. Resolves when no earlier client command can reach a page any longer. */
+  async suspend(): Promise<void> {
+    await Promise.all([...this.#clients].map((client) => client.suspend()));
   }
 
   /** Resumes clients if no person holds control. Resolves when their settings are reapplied. */
@@ -104,16 +104,16 @@ export class CdpProxy {
     for (const client of this.#clients) client.leave("session_ended");
   }
 
-  #takePlace(): Disposable {
-    if (this.#places >= maxClients) {
+  #reserveConnection(): Disposable {
+    if (this.#connectionCount >= maxClients) {
       const detail = `the session has ${maxClients} CDP connections, the maximum: close one first`;
       throw fail("tier-limit", { current_streams: maxClients, limit: maxClients }, { detail });
     }
-    this.#places += 1;
+    this.#connectionCount += 1;
     cdpProxyTotals.clients += 1;
     return {
       [Symbol.dispose]: () => {
-        this.#places -= 1;
+        this.#connectionCount -= 1;
         cdpProxyTotals.clients -= 1;
       },
     };
@@ -161,7 +161,7 @@ export class CdpProxy {
         await client.take(message);
         await this.#options.connection.drained(signal);
         inbox.clear();
-        if (client.messages % manyMessages === 0) await breathe();
+        if (client.messages % manyMessages === 0) await yieldToEventLoop();
       }
       client.leave("lost");
     } finally {

@@ -44,11 +44,11 @@ const implied: Readonly<Record<string, readonly [method: string, params: Params]
   "Debugger.enable": ["Debugger.setSkipAllPauses", { skip: false }],
 };
 
-/** Client settings that obstruct a person, undone while a person holds control. */
+/** Client settings that keep a person from using the page. They are undone while a person holds control. */
 export class ClientSettings {
   readonly #send: Send;
   /** Recorded settings by session and method, most recent last. */
-  readonly #made = new Map<string, SettingCommand>();
+  readonly #recorded = new Map<string, SettingCommand>();
   #bytes = 0;
   #isUndone = false;
 
@@ -61,25 +61,25 @@ export class ClientSettings {
     if (method.endsWith(".disable")) {
       // Disabling a domain resets its settings.
       const domain = method.slice(0, -"disable".length);
-      this.#forget((made) => made.sessionId === sessionId && made.method.startsWith(domain));
+      this.#forget((setting) => setting.sessionId === sessionId && setting.method.startsWith(domain));
     }
-    const standing = implied[method];
-    if (standing && !this.#made.has(keyOf(sessionId, standing[0])))
-      return this.#keep({ method: standing[0], params: JSON.stringify(standing[1]), sessionId });
+    const impliedSetting = implied[method];
+    if (impliedSetting && !this.#recorded.has(keyOf(sessionId, impliedSetting[0])))
+      return this.#keep({ method: impliedSetting[0], params: JSON.stringify(impliedSetting[1]), sessionId });
     if (undoing[method] === undefined) return true;
     return params.length <= maxBytes && this.#keep({ method, params: params.toString() || "{}", sessionId });
   }
 
   /** Removes the settings of a session that has ended. */
   forgetSession(sessionId: string): void {
-    this.#forget((made) => made.sessionId === sessionId);
+    this.#forget((setting) => setting.sessionId === sessionId);
   }
 
   /** Undoes the settings. Resolves when the browser has answered. */
   async undo(): Promise<void> {
     if (this.#isUndone) return;
     this.#isUndone = true;
-    const commands = [...this.#made.values()].flatMap(({ method, sessionId }) =>
+    const commands = [...this.#recorded.values()].flatMap(({ method, sessionId }) =>
       (undoing[method] ?? []).map(([undo, params]) => ({ method: undo, params: JSON.stringify(params), sessionId })),
     );
     await Promise.all(commands.map((command) => this.#send(command)));
@@ -89,28 +89,28 @@ export class ClientSettings {
   async redo(): Promise<void> {
     if (!this.#isUndone) return;
     this.#isUndone = false;
-    await Promise.all([...this.#made.values()].map((command) => this.#send(command)));
+    await Promise.all([...this.#recorded.values()].map((command) => this.#send(command)));
   }
 
   #keep(command: SettingCommand): boolean {
     const key = keyOf(command.sessionId, command.method);
-    const earlier = this.#made.get(key);
-    if (this.#bytes + weigh(command) - (earlier ? weigh(earlier) : 0) > maxBytes) return false;
+    const previous = this.#recorded.get(key);
+    if (this.#bytes + weigh(command) - (previous ? weigh(previous) : 0) > maxBytes) return false;
     this.#drop(key);
-    this.#made.set(key, command);
+    this.#recorded.set(key, command);
     this.#bytes += weigh(command);
     return true;
   }
 
-  #forget(isMeant: (made: SettingCommand) => boolean): void {
-    for (const [key, made] of this.#made) if (isMeant(made)) this.#drop(key);
+  #forget(matches: (setting: SettingCommand) => boolean): void {
+    for (const [key, setting] of this.#recorded) if (matches(setting)) this.#drop(key);
   }
 
   #drop(key: string): void {
-    const made = this.#made.get(key);
-    if (!made) return;
-    this.#bytes -= weigh(made);
-    this.#made.delete(key);
+    const setting = this.#recorded.get(key);
+    if (!setting) return;
+    this.#bytes -= weigh(setting);
+    this.#recorded.delete(key);
   }
 }
 

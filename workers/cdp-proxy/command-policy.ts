@@ -23,15 +23,15 @@ function* policies(): Generator<[string, MethodPolicy]> {
   const pass: PolicyDecision = { kind: "pass" };
   for (const [domain, policy] of Object.entries(domains)) {
     if (typeof policy === "string") continue;
-    const { reads = "", passes = "", readsBy = {}, passesBy = {}, refuses = {} } = policy;
+    const { reads = "", passes = "", readRules = {}, passRules = {}, refuses = {} } = policy;
     const named = (name: string, verdict: Rule | PolicyDecision, onlyReads: boolean): [string, MethodPolicy] => [
       `${domain}.${name}`,
       { verdict, onlyReads },
     ];
     for (const name of wordsOf(reads)) yield named(name, pass, true);
     for (const name of wordsOf(passes)) yield named(name, pass, false);
-    for (const [name, verdict] of Object.entries(readsBy)) yield named(name, verdict, true);
-    for (const [name, verdict] of Object.entries(passesBy)) yield named(name, verdict, false);
+    for (const [name, verdict] of Object.entries(readRules)) yield named(name, verdict, true);
+    for (const [name, verdict] of Object.entries(passRules)) yield named(name, verdict, false);
     for (const [why, names] of Object.entries(refuses))
       for (const name of wordsOf(names)) yield named(name, { kind: "refuse", why }, false);
   }
@@ -49,7 +49,7 @@ export function refusalUnderControl(method: string): string | undefined {
 }
 
 /** Events through which a page can leak what a person types. */
-const repeating: ReadonlySet<string> = new Set([
+const leakingEvents: ReadonlySet<string> = new Set([
   "Console.messageAdded",
   "Log.entryAdded",
   "Runtime.bindingCalled",
@@ -59,7 +59,7 @@ const repeating: ReadonlySet<string> = new Set([
 
 /** Returns whether an event is withheld while a person holds control. */
 export function isWithheldUnderControl(event: string): boolean {
-  return repeating.has(event);
+  return leakingEvents.has(event);
 }
 
 /** Error for a command that was pending when a person took control. */
@@ -70,7 +70,7 @@ export function browserMayKnowMore(version: string): boolean {
   return Number.parseInt(version, 10) > judgedChromium;
 }
 
-/** Decides on a command. `read` and `readScene` are called only if a rule needs the parameters and the context. */
+/** Decides on a command. Calls `read` and `readScene` only if a rule needs the parameters and the session's context. */
 export function judgeCommand(method: string, read: () => Params, readScene: () => PolicyScene): PolicyDecision {
   const verdict = methods.get(method)?.verdict ?? refusedDomains.get(method.slice(0, method.indexOf("."))) ?? unjudged;
   return typeof verdict === "function" ? verdict(read(), readScene()) : verdict;

@@ -10,7 +10,7 @@ interface Held {
 /** Sends a command. Resolves with the browser's answer. */
 type Send = (command: Held) => Promise<unknown>;
 
-/** Tracks a client's input: pending commands, and keys and buttons that are held down. */
+/** Tracks a client's pending input commands, and the keys and buttons that the client holds down. */
 export class HeldInput {
   readonly #send: Send;
   readonly #open = new Set<Promise<unknown>>();
@@ -37,7 +37,7 @@ export class HeldInput {
   }
 
   /** Releases all keys and buttons. Resolves when the pages have handled all input. */
-  async letGo(): Promise<void> {
+  async releaseAll(): Promise<void> {
     const releases = [...this.#held.values()].map((held) => this.#send(held));
     this.#held.clear();
     await Promise.all([...this.#open, ...releases]);

@@ -13,7 +13,7 @@ const pollMs = 20;
 
 /**
  * Assembles the messages of a client. A large message reserves the maximum length from the worker's total, because two
- * messages that grow step by step could deadlock. While no memory is free, the client is not read.
+ * messages that grow step by step could deadlock. While no memory is free, the client's messages are not read.
  */
 export class Inbox {
   readonly #onSlow: () => void;
@@ -31,7 +31,7 @@ export class Inbox {
   async take({ data, last }: Pick<ProxyCdpRequest, "data" | "last">): Promise<Buffer | undefined> {
     this.#length += data.length;
     if (this.#length > maxClientMessage) throw new Error("message exceeds 100 MiB");
-    if (this.#length > pipeBounds.largeBytes && !this.#timer) await this.#makeRoom();
+    if (this.#length > pipeBounds.largeBytes && !this.#timer) await this.#reserveMemory();
     this.#parts.push(data);
     return last ? Buffer.concat(this.#parts) : undefined;
   }
@@ -46,7 +46,7 @@ export class Inbox {
     pipeTotals.largeBytes -= maxClientMessage;
   }
 
-  async #makeRoom(): Promise<void> {
+  async #reserveMemory(): Promise<void> {
     const hasRoom = () => pipeTotals.largeBytes + maxClientMessage <= pipeBounds.allLargeBytes;
     if (!(await waitUntil(hasRoom, { timeout: patienceMs, every: pollMs }))) {
       this.#onSlow();

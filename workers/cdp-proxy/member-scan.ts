@@ -1,4 +1,4 @@
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -51,7 +51,7 @@ class MemberScan {
   }
 
   async run(): Promise<Map<string, Buffer> | undefined> {
-    for (let at: number | undefined = 0; at < this.#bytes.length; await breathe()) {
+    for (let at: number | undefined = 0; at < this.#bytes.length; await yieldToEventLoop()) {
       at = this.#slice(at, Math.min(this.#bytes.length, at + sliceBytes));
       if (at === undefined) return undefined;
     }

@@ -5,7 +5,7 @@ import { refusalUnderControl } from "./command-policy.ts";
 /** Commands that run a script, which can block its page indefinitely. */
 const scripts = new Set(["Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.runScript"]);
 
-/** Milliseconds for a script to end by itself, and between attempts to terminate it. */
+/** Milliseconds for a page to respond before its scripts are terminated, and between further attempts. */
 const patienceMs = 50;
 
 /** Milliseconds after which pending commands are abandoned. */
@@ -41,11 +41,11 @@ export class PendingCommands {
     return () => this.#open.delete(pending);
   }
 
-  /** Terminates scripts, then abandons all other commands after 250 ms. Resolves when the scripts have ended. */
+  /** Terminates scripts, then abandons all other commands after 250 ms. Resolves when the scripts have ended, or after 300 ms. */
   async abandon(): Promise<void> {
     const all = [...this.#open];
     if (all.length === 0) return;
-    setTimeout(() => this.#giveUp(all), abandonedAfter).unref();
+    setTimeout(() => this.#abandonAll(all), abandonedAfter).unref();
     const running = Map.groupBy(
       all.filter(({ method }) => scripts.has(method)),
       ({ sessionId }) => sessionId,
@@ -61,13 +61,13 @@ export class PendingCommands {
     const beganAt = performance.now();
     const isFree = this.#send({ method: "Runtime.evaluate", params: { expression: "0" }, sessionId }).then(() => true);
     while (!(await within(isFree, patienceMs, false)) && performance.now() - beganAt < abandonedAfter) {
-      this.#giveUp(pendingCommands);
+      this.#abandonAll(pendingCommands);
       void this.#send({ method: "Runtime.terminateExecution", params: {}, sessionId });
     }
-    this.#giveUp(pendingCommands);
+    this.#abandonAll(pendingCommands);
   }
 
-  #giveUp(pendingCommands: readonly PendingCommand[]): void {
+  #abandonAll(pendingCommands: readonly PendingCommand[]): void {
     for (const pending of pendingCommands) if (this.#open.delete(pending)) pending.onAbandoned();
   }
 }

@@ -90,15 +90,15 @@ const usualFilter = [{ type: "browser", exclude: true }, { type: "tab", exclude:
 /** Excludes hidden pages, whose type is `other`. The exclusion is first, because the first matching entry applies. */
 export function withoutHiddenPages(params: Params, { hidesPages }: PolicyScene): PolicyDecision {
   if (!hidesPages) return pass;
-  const asked = Array.isArray(params.filter) ? params.filter : usualFilter;
-  return { kind: "change", params: { ...params, filter: [{ type: "other", exclude: true }, ...asked] } };
+  const requested = Array.isArray(params.filter) ? params.filter : usualFilter;
+  return { kind: "change", params: { ...params, filter: [{ type: "other", exclude: true }, ...requested] } };
 }
 
 /** Excludes hidden pages only when discovery is enabled, because disabling accepts no filter. */
 export const setDiscoverTargets: Rule = (params, scene) =>
   params.discover === true ? withoutHiddenPages(params, scene) : pass;
 
-/** Returns the session files for client paths. Only the file name of each path counts. */
+/** Returns the session's files for paths of a client. Only the last segment of each path is used. */
 function takeFiles(paths: unknown, { fileOf }: PolicyScene): string[] | { readonly refusal: PolicyDecision } {
   const found: string[] = [];
   for (const path of Array.isArray(paths) ? paths : []) {
@@ -131,7 +131,7 @@ const maxThrottling = 100;
 
 export const setCPUThrottlingRate: Rule = ({ rate }) =>
   typeof rate === "number" && rate > maxThrottling
-    ? refuse(`a page that others share can be throttled at most ${maxThrottling}-fold`)
+    ? refuse(`expected a rate of at most ${maxThrottling} for a page that others share`)
     : pass;
 
 export const pageTrace: Rule = (_params, { isBrowserSession }) =>

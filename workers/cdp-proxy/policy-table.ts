@@ -32,9 +32,9 @@ interface DomainPolicy {
   /** Forwarded unless a person holds control. */
   readonly passes?: string;
   /** Decided by parameters, even while a person holds control. */
-  readonly readsBy?: Readonly<Record<string, Rule | PolicyDecision>>;
+  readonly readRules?: Readonly<Record<string, Rule | PolicyDecision>>;
   /** Decided by parameters unless a person holds control. */
-  readonly passesBy?: Readonly<Record<string, Rule | PolicyDecision>>;
+  readonly passRules?: Readonly<Record<string, Rule | PolicyDecision>>;
   /** Refused commands, by the reason reported to clients. */
   readonly refuses?: Readonly<Record<string, string>>;
 }
@@ -72,8 +72,8 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
     passes: `
       cancelDownload getGlobalPrivacyControl getWindowBounds grantPermissions resetPermissions setContentsSize
       setDockTile setPermission setWindowBounds`,
-    readsBy: { setDownloadBehavior: keptDownloads },
-    passesBy: { close },
+    readRules: { setDownloadBehavior: keptDownloads },
+    passRules: { close },
     refuses: {
       [notThisBrowser]: `
       addMockCamera addPrivacySandboxEnrollmentOverride crash crashGpuProcess executeBrowserCommand
@@ -109,7 +109,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       pushNodesByBackendIdsToFrontend redo removeAttribute removeNode requestChildNodes requestNode resolveNode
       scrollIntoViewIfNeeded setAttributeValue setAttributesAsText setInspectedNode setNodeName
       setNodeStackTracesEnabled setNodeValue setOuterHTML setTextMarker undo`,
-    passesBy: { setFileInputFiles },
+    passRules: { setFileInputFiles },
     refuses: { [notItsMachine]: "getFileInfo" },
   },
   DOMDebugger: {
@@ -145,7 +145,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       setPrimaryScreen setSafeAreaInsetsOverride setScriptExecutionDisabled setScrollbarsHidden
       setSensorOverrideEnabled setSensorOverrideReadings setSmallViewportHeightDifferenceOverride setTimezoneOverride
       setTouchEmulationEnabled setUserAgentOverride setVirtualKeyboardGeometryOverride setVisibleSize updateScreen`,
-    passesBy: { setCPUThrottlingRate },
+    passRules: { setCPUThrottlingRate },
     refuses: { [sharedPage]: "setVirtualTimePolicy" },
   },
   EventBreakpoints: { passes: "disable removeInstrumentationBreakpoint setInstrumentationBreakpoint" },
@@ -175,7 +175,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       cancelDragging dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent emulateTouchFromMouseEvent
       imeSetComposition insertText setIgnoreInputEvents setInterceptDrags synthesizePinchGesture
       synthesizeScrollGesture synthesizeTapGesture`,
-    passesBy: { dispatchDragEvent },
+    passRules: { dispatchDragEvent },
   },
   Inspector: { passes: "disable enable" },
   LayerTree: {
@@ -203,7 +203,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       getCertificate getRequestPostData getSecurityIsolationStatus overrideNetworkState replayXHR searchInResponseBody
       setAttachDebugStack setBlockedURLs setBypassServiceWorker setCacheDisabled setCookie setCookieControls
       setCookies setExtraHTTPHeaders setUserAgentOverride streamResourceContent`,
-    passesBy: { loadNetworkResource: toOpenableAddress },
+    passRules: { loadNetworkResource: toOpenableAddress },
   },
   Overlay: {
     passes: `
@@ -232,7 +232,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
       setGeolocationOverride setInterceptFileChooserDialog setPrerenderingAllowed setRPHRegistrationMode
       setSPCTransactionMode setTouchEmulationEnabled setWebLifecycleState startScreenRecording startScreencast
       stopLoading stopScreenRecording stopScreencast`,
-    passesBy: { navigate: toOpenableAddress, setDownloadBehavior: keptDownloads },
+    passRules: { navigate: toOpenableAddress, setDownloadBehavior: keptDownloads },
     refuses: { [sharedPage]: "waitForDebugger", [notThisBrowser]: "getSiblingSubApps getSubApps" },
   },
   Performance: { reads: "disable enable getMetrics", passes: "setTimeDomain" },
@@ -278,8 +278,8 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
   Target: {
     reads: "attachToBrowserTarget detachFromTarget getBrowserContexts getTargetInfo",
     passes: "activateTarget closeTarget getDevToolsTarget",
-    readsBy: { attachToTarget, getTargets: withoutHiddenPages, setAutoAttach, setDiscoverTargets },
-    passesBy: { createBrowserContext, createTarget, disposeBrowserContext },
+    readRules: { attachToTarget, getTargets: withoutHiddenPages, setAutoAttach, setDiscoverTargets },
+    passRules: { createBrowserContext, createTarget, disposeBrowserContext },
     refuses: {
       [related]: "autoAttachRelated",
       [noProtocol]: "exposeDevToolsProtocol",
@@ -290,7 +290,7 @@ export const domains: Readonly<Record<string, DomainPolicy | string>> = {
   Tethering: notThisBrowser,
   Tracing: {
     passes: "end getCategories getTrackEventDescriptor recordClockSyncMarker",
-    passesBy: { start: pageTrace },
+    passRules: { start: pageTrace },
     refuses: { [notThisBrowser]: "requestMemoryDump" },
   },
   WebAudio: { passes: "disable enable getRealtimeData" },

@@ -17,7 +17,7 @@ export interface Chunk {
 /** A message as several buffers, which avoids copying large messages. */
 export type Message = readonly Buffer[];
 
-/** Queue of messages for a client. Writers never block: `push` fails if the client reads too slowly. */
+/** Queue of messages for a client. Writers never block: `push` returns false if the client reads too slowly. */
 export class SendQueue {
   readonly #queue = new BoundedQueue<Message>({ items: Number.POSITIVE_INFINITY });
   #bytes = 0;

@@ -11,7 +11,7 @@ import { PipeReader } from "./pipe-reader.ts";
 /** A command without an answer yet. */
 interface Pending {
   readonly sessionId: string | undefined;
-  /** Called with the browser's answer, or with the reason why no answer came. */
+  /** Called with the browser's answer, or with the reason why there is no answer. */
   settle(answer: Envelope | { readonly failure: string }): void;
 }
 
@@ -72,7 +72,7 @@ export class CdpConnection {
   }
 
   /** Returns a sender for a CDP client's session. */
-  borrow(sessionId: string): Pick<CdpSession, "send"> {
+  senderOf(sessionId: string): Pick<CdpSession, "send"> {
     return this.#makeSession(sessionId);
   }
 
@@ -140,7 +140,7 @@ export class CdpConnection {
     this.#pending.set(this.#lastId, pending);
     const session = sessionId === undefined ? "" : `,"sessionId":${JSON.stringify(sessionId)}`;
     const head = `{"id":${this.#lastId},"method":${JSON.stringify(method)}${session}`;
-    this.#gather();
+    this.#corkWrites();
     if (typeof params === "string") {
       this.#input.write(`${head}${params === "" ? "" : `,"params":${params}`}}\0`);
       return;
@@ -154,7 +154,7 @@ export class CdpConnection {
    * Combines the writes of one tick: each write wakes the browser, which on few cores preempts this process for about 1
    * ms.
    */
-  #gather(): void {
+  #corkWrites(): void {
     if (this.#input.writableCorked > 0) return;
     this.#input.cork();
     process.nextTick(() => this.#input.uncork());

@@ -154,7 +154,7 @@ type Listener = (params: never) => void;
 
 /** Our own session of a target or of the whole browser. */
 export class CdpSession {
-  /** Rejects if the browser refuses, exits, or answers with an oversized message. */
+  /** Rejects if the browser refuses the command, exits, or answers with an oversized message. */
   readonly send: Send;
   readonly #listeners = new Map<string, Listener[]>();
 

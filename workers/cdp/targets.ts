@@ -13,8 +13,8 @@ export interface OwnTarget extends AttachedTarget {
   readonly parent: OwnTarget | undefined;
 }
 
-/** Preparation of targets before anything else can use them. */
-export interface TargetCare {
+/** Prepares targets before commands and other clients can use them. */
+export interface TargetPreparation {
   /** Prepares a new target, which stays paused until the promise settles. */
   own(target: OwnTarget): Promise<unknown>;
   /** Prepares a CDP client's session of a target. */
@@ -40,7 +40,7 @@ export class Targets implements UserListener {
   readonly #connection: CdpConnection;
   readonly #own = new Map<string, OwnTarget>();
   readonly #shared = new Map<string, AttachedTarget>();
-  #care: TargetCare | undefined;
+  #preparation: TargetPreparation | undefined;
   readonly #listeners = new Set<TargetListener>();
 
   constructor(connection: CdpConnection) {
@@ -53,8 +53,8 @@ export class Targets implements UserListener {
   }
 
   /** Sets the preparation of future targets and client sessions. */
-  prepareWith(care: TargetCare): void {
-    this.#care = care;
+  prepareWith(preparation: TargetPreparation): void {
+    this.#preparation = preparation;
   }
 
   /** Adds a listener and calls it for all open targets. Returns a function that removes the listener. */
@@ -80,9 +80,9 @@ export class Targets implements UserListener {
   }
 
   onAttached({ sessionId, targetInfo: info }: CdpEvents["Target.attachedToTarget"]): void {
-    const target = { info, session: this.#connection.borrow(sessionId) };
+    const target = { info, session: this.#connection.senderOf(sessionId) };
     this.#shared.set(sessionId, target);
-    this.#care?.shared(target);
+    this.#preparation?.shared(target);
   }
 
   onDetached({ sessionId }: CdpEvents["Target.detachedFromTarget"]): void {
@@ -118,7 +118,7 @@ export class Targets implements UserListener {
   }
 
   async #release(target: OwnTarget): Promise<void> {
-    await this.#care?.own(target).catch(() => undefined);
+    await this.#preparation?.own(target).catch(() => undefined);
     target.session.send("Runtime.runIfWaitingForDebugger").catch(() => undefined);
   }
 }

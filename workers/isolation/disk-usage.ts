@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 
 /** Bytes of a `stat(2)` block. The file system's own block size may differ. */
 const block = 512;
@@ -25,7 +25,7 @@ export async function diskUsage(roots: readonly string[], bound: number): Promis
       bytes += sizeOf(path, directories);
       if (bytes > bound) break;
       seen += 1;
-      if (seen % atOnce === 0) await breathe();
+      if (seen % atOnce === 0) await yieldToEventLoop();
     }
   }
   return bytes;

@@ -106,7 +106,7 @@ export class SessionBrowser {
       hiddenPage: process.capturePage,
       downloadPath: artifactsDirectory(slot.storage),
       processSettings: createProcessSettings(process.targets, () => this.#device),
-      heal: () => this.wear(this.#device),
+      restoreDevice: () => this.wear(this.#device),
     });
     this.openDialogs.patienceMs = (targetId) => (this.cdpProxy.handlesDialogs(targetId) ? clientDialogMs : 0);
     this.pages = new PageRegistry(process, {

@@ -1,6 +1,6 @@
 import { OnChallenge, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { Happening } from "../base/reports.ts";
+import type { ReportedEvent } from "../base/reports.ts";
 import type { ChallengeListener, SeenChallenge } from "../bot-checks/challenge-watch.ts";
 import type { CommandQueue } from "./command-queue.ts";
 import type { IdleClock } from "./idle-clock.ts";
@@ -11,7 +11,7 @@ export interface ChallengePauseOptions {
   readonly queue: CommandQueue;
   readonly idleClock: IdleClock;
   /** Called when a check appears or disappears. */
-  onEvent(event: Happening): void;
+  onEvent(event: ReportedEvent): void;
 }
 
 /** Pauses a session's commands and its idle timer during a bot check. */

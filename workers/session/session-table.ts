@@ -4,7 +4,7 @@ import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.t
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import { listKinds } from "../base/config.ts";
 import type { Log } from "../base/log.ts";
-import type { Happening, Placement } from "../base/reports.ts";
+import type { Placement, ReportedEvent } from "../base/reports.ts";
 import { type BlockLists, HostBlock } from "../egress/block-lists.ts";
 import type { EgressChange } from "../egress/upstream-watch.ts";
 import type { BoundsWatchdog } from "../isolation/bounds-watchdog.ts";
@@ -36,7 +36,7 @@ export interface SessionTableOptions {
   /** Store of profiles in transit. Without a store, sessions have no profiles. */
   readonly profiles?: ProfileStore;
   /** Called for spontaneous session events: ends, bot checks and egress changes. */
-  onEvent(placement: Placement, event: Happening): void;
+  onEvent(placement: Placement, event: ReportedEvent): void;
   /** Called with a session that has ended and has a log. */
   onLog?(placement: Placement, session: Pick<Session, "readLog" | "files">): void;
   /** Called when a full worker can accept a session again. */

@@ -20,7 +20,7 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
-import type { Happening } from "../base/reports.ts";
+import type { ReportedEvent } from "../base/reports.ts";
 import type { KeptFile, SessionFiles } from "../files/session-files.ts";
 import { InputIntake } from "../input/input-intake.ts";
 import { inputOf, releaseAll } from "../input/page-input.ts";
@@ -57,7 +57,7 @@ export interface SessionOptions {
   /** Reaction to bot checks. */
   readonly onChallenge: OnChallenge;
   /** Called for bot checks. */
-  onEvent(event: Happening): void;
+  onEvent(event: ReportedEvent): void;
   /** Called once if the session ends spontaneously. */
   onEnded(end: SessionEnd): void;
 }
@@ -104,7 +104,7 @@ export class Session {
       ? new IdleClock(withoutClientsMs, () => this.#endAfterClients("its last client did not come back"))
       : undefined;
     const { onChallenge } = options;
-    const onEvent = (event: Happening): void => {
+    const onEvent = (event: ReportedEvent): void => {
       this.#browser.liveHub.changed();
       options.onEvent(this.#variables.mask(event));
     };
@@ -356,6 +356,6 @@ export class Session {
   /** Resolves when the pages have handled all input of commands, people and CDP clients. */
   #settled(): Promise<unknown> {
     const sent = this.#browser.pages.all.map(({ cdp }) => inputOf(cdp).tally.settled());
-    return Promise.all([...sent, this.#browser.cdpProxy.giveWay()]);
+    return Promise.all([...sent, this.#browser.cdpProxy.suspend()]);
   }
 }

@@ -2,7 +2,7 @@ import { contentScript } from "../../../src/gen/injected/content-script.ts";
 import { documentScript } from "../../../src/gen/injected/document-script.ts";
 import { pageScript } from "../../../src/gen/injected/page-script.ts";
 import type { CdpSession } from "../../cdp/cdp-session.ts";
-import { isDocumentLeft, isTargetClosed } from "../../cdp/target-faults.ts";
+import { isDocumentReplaced, isTargetClosed } from "../../cdp/target-faults.ts";
 import type * as contentFunctions from "../../injected/content-script.ts";
 import type * as documentFunctions from "../../injected/document-script.ts";
 import type * as pageFunctions from "../../injected/page-script.ts";
@@ -173,7 +173,7 @@ export async function evaluateInWorld(
 /** Returns `terminated` for an evaluation that was stopped, and undefined for a document that is gone. */
 function unlessEnded(frame: FrameSession, thrown: unknown): "terminated" | undefined {
   if (thrown instanceof Error && /Execution was terminated/.test(thrown.message)) return "terminated";
-  if (isDocumentLeft(thrown)) return undefined;
+  if (isDocumentReplaced(thrown)) return undefined;
   throw asked(frame, thrown);
 }
 
@@ -203,7 +203,7 @@ async function call(progress: Progress, frame: FrameSession, wanted: PageCall): 
  * Converts an error: to `DocumentLeft` if the document or its frame is gone, to a page failure if the page is closed.
  */
 function asked({ isMain }: FrameSession, thrown: unknown): unknown {
-  if (isDocumentLeft(thrown) || (!isMain && isTargetClosed(thrown))) {
+  if (isDocumentReplaced(thrown) || (!isMain && isTargetClosed(thrown))) {
     return new DocumentLeft("the document was left", { cause: thrown });
   }
   return isTargetClosed(thrown) ? closedFailure() : thrown;
@@ -286,5 +286,5 @@ async function ask(
 
 /** Ignores that the document or target is gone, which the next call reports. */
 function unlessGone(thrown: unknown): undefined {
-  if (!isDocumentLeft(thrown) && !isTargetClosed(thrown)) throw thrown;
+  if (!isDocumentReplaced(thrown) && !isTargetClosed(thrown)) throw thrown;
 }
