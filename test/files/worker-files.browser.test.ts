@@ -87,7 +87,7 @@ test("refuses files above the total size, and accepts more after a delete", asyn
   await session.putFile("b", bytes(700));
   const refused = {
     slug: "conflict",
-    detail: expect.stringMatching(/^the files of a session have at most .* together$/),
+    detail: expect.stringMatching(/^the session's files would exceed .* together: delete files first$/),
   };
   await expect(session.putFile("c", bytes(101))).rejects.toMatchObject(refused);
   // The file that is being replaced is still stored.
@@ -104,7 +104,7 @@ test("refuses more files than a session may have, including downloads", async ()
   await session.putFile("b", bytes(1));
   await expect(session.putFile("c", bytes(1))).rejects.toMatchObject({
     slug: "conflict",
-    detail: "a session has at most 2 files",
+    detail: "the session has 2 files, the maximum: delete files first",
   });
   expect(await session.putFile("b", bytes(2))).toMatchObject({ created: false });
   const { httpStatus, download } = await session.navigate({ url: site.url("/download") });

@@ -259,7 +259,7 @@ test.each(spellings)("refuses the media server as %s even if its network is allo
 test("a stand-in address works for tunnels of its own relay only, until disposed of", async () => {
   const { relay, port } = await startRelay();
   const { port: other } = await startRelay();
-  const standIn = relay.standFor({ host: "127.0.0.1", port: portOf(site) });
+  const standIn = relay.createStandIn({ host: "127.0.0.1", port: portOf(site) });
   const target = `${standIn.host}:${standIn.port}`;
   const statusOf = async (relayPort: number, asked: string) => (await connectThrough(relayPort, asked)).status;
   expect(await statusOf(port, target)).toContain(" 200 ");

@@ -76,7 +76,7 @@ function open(answers?: Parameters<typeof scriptPage>[0]) {
 
 /** Navigates a page; `replace` is called when its renderer counts as hung. */
 function navigateHung({ sessionPage, progress }: Scene, replace: () => void): void {
-  const relay = { wasRefused: () => false, failureOf: () => undefined, whyRefused: () => "private" as const };
+  const relay = { wasRefused: () => false, failureOf: () => undefined, refusalReasonOf: () => "private" as const };
   const pages = { replace } as unknown as PageRegistry;
   const downloads = { nameSince: () => Promise.resolve(undefined) };
   navigate({ sessionPage, progress, pages, relay, downloads, showRemedy: false }, toB).catch(() => undefined);
@@ -189,7 +189,7 @@ const rows: Readonly<Record<string, Begin>> = {
     });
   },
   "files/file-choosers.ts readMs": (onOver) => chooseFile(onOver),
-  "files/file-choosers.ts giveMs": (onOver) => {
+  "files/file-choosers.ts answerMs": (onOver) => {
     const read = [{ result: { value: { accept: "", isFolder: false } } }];
     chooseFile(onOver, {
       "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),

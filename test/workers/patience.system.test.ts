@@ -36,7 +36,7 @@ import { planSession } from "../../src/sessions/launch/session-plan.ts";
 import type { ConnectionUser } from "../../workers/cdp/connection-user.ts";
 import { CdpClient } from "../../workers/cdp-proxy/cdp-client.ts";
 import { forwardRequest } from "../../workers/egress/forward.ts";
-import { ProxiedWay } from "../../workers/egress/proxied-way.ts";
+import { ProxiedRoute } from "../../workers/egress/proxied-route.ts";
 import { checkProxy } from "../../workers/egress/proxy-check.ts";
 import { admitThroughProxy, type EgressGuard } from "../../workers/egress/resolver.ts";
 import { connectTarget } from "../../workers/egress/tunnel.ts";
@@ -153,9 +153,9 @@ const rows: Readonly<Record<string, Begin>> = {
     const response = new PassThrough() as unknown as ServerResponse;
     forwardRequest({ request: request as unknown as IncomingMessage, response, target, exit, onFailure });
   },
-  "egress/proxied-way.ts tunnelMs": async () => {
+  "egress/proxied-route.ts tunnelMs": async () => {
     const upstream = new Upstream(create(ProxySchema, { server: "http://proxy.test:3128" }), guard(true));
-    const way = new ProxiedWay({ upstream, guard: guard(true), check: target, onChange: () => undefined });
+    const way = new ProxiedRoute({ upstream, guard: guard(true), check: target, onChange: () => undefined });
     const exit = await way.open(target);
     if (exit !== "refused") await exit.connect(signal);
   },

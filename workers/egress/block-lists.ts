@@ -21,7 +21,7 @@ export class HostBlock {
     this.#lists = kinds.map((kind) => [kind, lists.get(kind) ?? new Set()] as const);
   }
 
-  /** Returns what blocks a normalized host; undefined if nothing does. */
+  /** Returns the list that blocks a normalized host, or `hosts` for the session's own hosts. Undefined if not blocked. */
   reasonFor(host: string): ListKind | "hosts" | undefined {
     if (this.#hosts.has(host)) return "hosts";
     return this.#lists.find(([, listed]) => isListed(listed, host))?.[0];
@@ -36,7 +36,7 @@ function isListed(listed: ReadonlySet<string>, host: string): boolean {
   return false;
 }
 
-/** Reads the operator's lists. Throws a ConfigError for a list without hosts. */
+/** Reads the operator's lists. Throws a ConfigError for a list without new hosts or above a limit. */
 export async function readBlockLists(files: readonly BlockListFile[]): Promise<BlockLists> {
   const lists = new Map<ListKind, Set<string>>();
   let left = largest.hosts;
@@ -52,7 +52,7 @@ export async function readBlockLists(files: readonly BlockListFile[]): Promise<B
   return lists;
 }
 
-/** Adds the hosts of a list, then removes its exceptions. */
+/** Adds the hosts of a list, then removes the list's exceptions. */
 async function addHosts(hosts: Set<string>, path: string): Promise<void> {
   const exceptions: string[] = [];
   await using file = await open(path).catch((error: NodeJS.ErrnoException) => {
@@ -89,7 +89,7 @@ export function readLine(line: string): { readonly host: string; readonly isExce
   });
 }
 
-/** Returns a normalized host name with a dot; undefined for addresses, local names and anything else. */
+/** Returns a normalized host name that contains a dot. Undefined for IP addresses, local names and invalid names. */
 function hostOf(name: string): string | undefined {
   const host = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/.test(name) ? name : normaliseHost(name);
   const isName = host?.includes(".") && isIP(host) === 0 && !/[*%]/.test(host);

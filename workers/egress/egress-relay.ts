@@ -15,19 +15,19 @@ import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
 import { pinnedLookup, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { Log } from "../base/log.ts";
 import type { HostBlock } from "./block-lists.ts";
-import { DirectWay } from "./direct-way.ts";
+import { DirectRoute } from "./direct-route.ts";
+import type { EgressRoute, Exit } from "./egress-route.ts";
 import { forwardRequest, maxHeaderBytes } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorName } from "./journal.ts";
 import type { MediaServer } from "./media-server.ts";
-import { ProxiedWay } from "./proxied-way.ts";
+import { ProxiedRoute } from "./proxied-route.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import { blockedHeader, type RefusalReason, refusalPage } from "./refusal-page.ts";
-import { type EgressGuard, takeTurns } from "./resolver.ts";
+import { type EgressGuard, limitLookups } from "./resolver.ts";
 import { type EgressBytes, SocketTally } from "./socket-tally.ts";
 import { connectTarget, joinSockets } from "./tunnel.ts";
 import { Upstream } from "./upstream.ts";
 import type { EgressChange } from "./upstream-watch.ts";
-import type { Exit, WayOut } from "./way-out.ts";
 
 export interface RelayOptions {
   rules: AddressRules;
@@ -40,8 +40,8 @@ export interface RelayOptions {
   mediaServer?: MediaServer;
 }
 
-/** Options for watching a proxy. */
-export interface UpstreamUse {
+/** Options of a session's own proxy. */
+export interface UpstreamOptions {
   /** `host:port` used to probe a proxy that seems to be lost. */
   readonly check: string;
   /** Called when the proxy is verified, lost or available again. */
@@ -64,10 +64,10 @@ export class EgressRelay {
   /** Does not listen: connections are passed in by `accept`. No request timeout: uploads may exceed Node's 5 minutes. */
   readonly #server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0 });
   readonly #connections = new Set<Socket>();
-  readonly #direct: DirectWay;
-  /** Targets by their stand-in address. */
+  readonly #direct: DirectRoute;
+  /** Internal servers by their stand-in address. */
   readonly #standIns = new Map<string, HostPort>();
-  #way: WayOut;
+  #route: EgressRoute;
   #domains: DomainList | undefined;
   #hostBlock: HostBlock | undefined;
   readonly #blocked = new Map<string, number>();
@@ -78,9 +78,9 @@ export class EgressRelay {
 
   constructor(options: RelayOptions) {
     this.#options = options;
-    this.#guard = { rules: options.rules, resolve: takeTurns(options.resolve) };
-    this.#direct = new DirectWay(this.#guard, this.#isAllowed, this.#tally, options.mediaServer);
-    this.#way = this.#direct;
+    this.#guard = { rules: options.rules, resolve: limitLookups(options.resolve) };
+    this.#direct = new DirectRoute(this.#guard, this.#isAllowed, this.#tally, options.mediaServer);
+    this.#route = this.#direct;
     this.#server.on("request", (request, response) => this.#contain(response, this.#onRequest(request, response)));
     this.#server.on("connect", (request, socket, head) => {
       // The stream of a CONNECT request is the socket that `accept` passed in.
@@ -102,20 +102,20 @@ export class EgressRelay {
     return this.#tally.bytes;
   }
 
-  get state(): WayOut["state"] {
-    return this.#way.state;
+  get state(): EgressRoute["state"] {
+    return this.#route.state;
   }
 
   /** Routes all traffic through a proxy, except to targets in `allow`. May be called after the browser has launched. */
-  useUpstream(proxy: ProxyMessage, { check, onChange }: UpstreamUse): void {
+  useUpstream(proxy: ProxyMessage, { check, onChange }: UpstreamOptions): void {
     const target = parseTarget(check);
-    if (!target) throw failFields("validation-failed", { proxy_check: "is not host:port" });
+    if (!target) throw failFields("validation-failed", { proxy_check: "must be `host:port`" });
     const upstream = new Upstream(proxy, this.#guard, (socket) => this.#tally.add(socket));
-    this.#way = new ProxiedWay({ upstream, guard: this.#guard, check: target, onChange });
+    this.#route = new ProxiedRoute({ upstream, guard: this.#guard, check: target, onChange });
   }
 
-  /** Restricts pages to hosts of these domains. */
-  keepTo(domains: readonly string[]): void {
+  /** Restricts pages to these domains and their subdomains. */
+  restrictTo(domains: readonly string[]): void {
     this.#domains = new DomainList(domains);
   }
 
@@ -133,8 +133,8 @@ export class EgressRelay {
     this.#blocked.set(kind, (this.#blocked.get(kind) ?? 0) + 1);
   }
 
-  /** Returns why a refused host was refused. */
-  whyRefused(host: string): RefusalReason {
+  /** Returns the reason for which a host is refused. */
+  refusalReasonOf(host: string): RefusalReason {
     if (this.#isOutside(host)) return "outside";
     return this.#hostBlock?.reasonFor(host) === undefined ? "private" : "blocked";
   }
@@ -164,7 +164,7 @@ export class EgressRelay {
    * until it is disposed of. Pages cannot guess the address: it is one of 2^33 in the benchmarking network
    * 198.18.0.0/15 (RFC 2544).
    */
-  standFor(target: HostPort): HostPort & Disposable {
+  createStandIn(target: HostPort): HostPort & Disposable {
     const number = randomInt(2 ** 17);
     const host = `198.${18 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
     const standIn = { host, port: randomInt(1_024, 65_536) };
@@ -188,7 +188,7 @@ export class EgressRelay {
   close(): void {
     this.#isClosed = true;
     for (const socket of this.#connections) socket.destroy();
-    this.#way.close();
+    this.#route.close();
     this.#direct.close();
     this.#tally.close();
   }
@@ -213,7 +213,7 @@ export class EgressRelay {
   async #onConnect(request: IncomingMessage, browser: Socket, head: Buffer): Promise<void> {
     const target = parseTarget(request.url ?? "");
     if (!target) return endConnect(browser, "400 Bad Request");
-    const exit = this.#toServer(target) ?? (await this.#open(target));
+    const exit = this.#standInExit(target) ?? (await this.#open(target));
     if (!exit) return endConnect(browser, "502 Bad Gateway");
     if (exit === "refused") {
       this.#noteRefusal(target);
@@ -248,7 +248,7 @@ export class EgressRelay {
   }
 
   /** Returns the exit for a stand-in address. Bytes sent through this exit are not counted as session traffic. */
-  #toServer(standIn: HostPort): Pick<Exit, "connect" | "onAnswer" | "onSilence"> | undefined {
+  #standInExit(standIn: HostPort): Pick<Exit, "connect" | "onAnswer" | "onSilence"> | undefined {
     const target = this.#standIns.get(formatTarget(standIn));
     if (!target) return undefined;
     const lookup = pinnedLookup([{ address: target.host, family: isIP(target.host) }]);
@@ -261,9 +261,9 @@ export class EgressRelay {
     if (this.#hostBlock?.reasonFor(target.host)) return "refused";
     // Allowed private targets are in the operator's network, so they are reached directly: a proxy would look for them
     // in its own network.
-    const way = this.#isAllowed(target) ? this.#direct : this.#way;
+    const route = this.#isAllowed(target) ? this.#direct : this.#route;
     try {
-      return await way.open(target);
+      return await route.open(target);
     } catch (error) {
       this.#noteFailure(target, error);
       return undefined;
@@ -278,7 +278,7 @@ export class EgressRelay {
       "cache-control": "no-store",
       connection: "close",
     });
-    response.end(refusalPage(target, this.whyRefused(target.host), this.#options.showRemedy ?? false));
+    response.end(refusalPage(target, this.refusalReasonOf(target.host), this.#options.showRemedy ?? false));
   }
 
   #noteRefusal(target: HostPort): void {

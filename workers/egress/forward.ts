@@ -1,8 +1,8 @@
 import http from "node:http";
 import { pipeline } from "node:stream";
 import { formatTarget, type HostPort } from "../../src/platform/outgoing/address-rules.ts";
+import type { Exit } from "./egress-route.ts";
 import { loginRefused } from "./proxy-failure.ts";
-import type { Exit } from "./way-out.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1). */
 const connectionHeaders = new Set([

@@ -1,7 +1,7 @@
 import http from "node:http";
 import type { Socket } from "node:net";
 import { formatTarget, type HostPort } from "../../src/platform/outgoing/address-rules.ts";
-import { hungUp, loginRefused, tunnelRefused } from "./proxy-failure.ts";
+import { connectionClosed, loginRefused, tunnelRefused } from "./proxy-failure.ts";
 
 /** Requests a tunnel from an HTTP proxy with CONNECT (RFC 9110, section 9.3.6). */
 export function openHttpTunnel(socket: Socket, target: HostPort, authorization: string | undefined): Promise<void> {
@@ -21,7 +21,7 @@ export function openHttpTunnel(socket: Socket, target: HostPort, authorization: 
       if (statusCode >= 200 && statusCode < 300) resolve();
       else reject(statusCode === 407 ? loginRefused() : tunnelRefused(authority, `HTTP ${statusCode}`));
     });
-    request.once("error", (error) => reject(hungUp(error)));
+    request.once("error", (error) => reject(connectionClosed(error)));
     request.end();
   });
 }

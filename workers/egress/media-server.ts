@@ -11,11 +11,11 @@ export class MediaServer {
     this.url = url;
     const { hostname, port, protocol } = new URL(url);
     const target = parseTarget(`${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`);
-    if (target) this.learn(target);
+    if (target) this.addAddress(target);
   }
 
   /** Records an address at which the server listens. */
-  learn(target: HostPort): void {
+  addAddress(target: HostPort): void {
     this.#known.add(nameOf(target));
   }
 
@@ -26,5 +26,5 @@ export class MediaServer {
   }
 }
 
-/** Canonical `host:port`, the same for all spellings of an address. */
+/** Returns the canonical `host:port`, which is the same for IPv4 and IPv4-mapped IPv6 addresses. */
 const nameOf = ({ host, port }: HostPort): string => formatTarget({ host: unwrapIPv4(host), port });

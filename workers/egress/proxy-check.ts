@@ -14,8 +14,8 @@ export async function checkProxy(guard: EgressGuard, command: CheckProxyCommand,
   const target = parseTarget(command.target);
   if (!proxy || !target) throw failFields("validation-failed", { [proxy ? "target" : "proxy"]: "is required" });
   try {
-    const ask = { signal, timeoutMs: Math.min(timeoutMs || probeMs, probeMs) };
-    (await new Upstream(proxy, guard).tunnel(target, ask)).destroy();
+    const tunnelOptions = { signal, timeoutMs: Math.min(timeoutMs || probeMs, probeMs) };
+    (await new Upstream(proxy, guard).tunnel(target, tunnelOptions)).destroy();
   } catch (thrown) {
     if (!(thrown instanceof ProxyFailure)) throw thrown;
     throw fail(

@@ -41,7 +41,7 @@ export function loginRefused(): ProxyFailure {
 }
 
 /** Creates the failure for a connection that closed before the proxy answered. */
-export function hungUp(cause: unknown): ProxyFailure {
+export function connectionClosed(cause: unknown): ProxyFailure {
   const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : "";
   return new ProxyFailure("unreachable", `closed the connection without an answer${code}`);
 }

@@ -3,7 +3,7 @@ import { formatTarget, type HostPort, isMetadataHost } from "../../src/platform/
 /** Header that marks responses of the relay itself. */
 export const blockedHeader = "x-pilothouse-blocked";
 
-/** Reasons to refuse a host. */
+/** Sentence endings for the reasons to refuse a host. The host is the subject. */
 export const refusalReasons = {
   private: "is not a public address, and pages may reach only public addresses",
   outside: "is not an allowed host of this session",

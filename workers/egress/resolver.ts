@@ -7,7 +7,7 @@ import { nameTimeout, type Resolve, resolveName } from "../../src/platform/outgo
 const proxiedLookupMs = 3_000;
 
 /** Maximum concurrent lookups per session. */
-const lookupsAtOnce = 3;
+const maxLookups = 3;
 
 /** Threads for file access and compression. */
 const otherThreads = 8;
@@ -20,7 +20,7 @@ const maxThreads = 1_024;
  * silent server blocks a thread for seconds. With this size, one session cannot block the lookups of others.
  */
 export function threadsFor(slots: number): number {
-  return Math.min(2 * lookupsAtOnce * slots + otherThreads, maxThreads);
+  return Math.min(2 * maxLookups * slots + otherThreads, maxThreads);
 }
 
 /** The rules and the resolver that decide which targets pages may reach. */
@@ -38,11 +38,11 @@ export interface EgressGuard {
 export async function admitThroughProxy(
   target: HostPort,
   { rules, resolve }: EgressGuard,
-  isOurs: () => Promise<boolean>,
+  isInPrivateNetwork: () => Promise<boolean>,
 ): Promise<boolean> {
   if (rules.allowsTarget(target)) return true;
   if (isIP(target.host) !== 0) return rules.allowsAddress(target.host);
-  if (!(await isOurs())) return !isPrivateName(target.host);
+  if (!(await isInPrivateNetwork())) return !isPrivateName(target.host);
   // A timed-out lookup is refused: the name's owner could delay it on purpose to bypass the check.
   const addresses = await unlessLate(
     resolve(target.host).catch(() => []),
@@ -54,11 +54,11 @@ export async function admitThroughProxy(
 }
 
 /** Limits a session's concurrent lookups. Further lookups wait in FIFO order. */
-export function takeTurns(resolve: Resolve = resolveName): Resolve {
+export function limitLookups(resolve: Resolve = resolveName): Resolve {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (host) => {
-    if (running >= lookupsAtOnce) await new Promise<void>((proceed) => waiting.push(proceed));
+    if (running >= maxLookups) await new Promise<void>((proceed) => waiting.push(proceed));
     else running += 1;
     try {
       return await resolve(host);

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6, type Socket } from "node:net";
 import { formatTarget, type HostPort, ipv6Groups } from "../../src/platform/outgoing/address-rules.ts";
-import { hungUp, loginRefused, ProxyFailure, tunnelRefused } from "./proxy-failure.ts";
+import { connectionClosed, loginRefused, ProxyFailure, tunnelRefused } from "./proxy-failure.ts";
 
 export interface ProxyLogin {
   readonly username: string;
@@ -81,11 +81,11 @@ function read(socket: Socket, length: number): Promise<Buffer> {
       settle();
       // At its end, a stream returns fewer bytes than requested.
       if (bytes.length === length) resolve(bytes);
-      else reject(hungUp(undefined));
+      else reject(connectionClosed(undefined));
     };
     const giveUp = (error?: unknown) => {
       settle();
-      reject(hungUp(error));
+      reject(connectionClosed(error));
     };
     socket.on("readable", onReadable);
     for (const event of ["error", "end", "close"]) socket.once(event, giveUp);

@@ -4,7 +4,7 @@ import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
 /** Connect timeout in milliseconds. Equal to Chromium's own wait for a proxy's answer. */
 const connectMs = 30_000;
 
-/** Connects to a checked address of a target. `signal` aborts when the browser disconnects. */
+/** Connects to a checked address of a target. Destroys the connection if `signal` aborts first. */
 export function connectTarget(target: HostPort, lookup: LookupFunction, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: target.host, port: target.port, lookup, noDelay: true, autoSelectFamily: true });

@@ -5,15 +5,15 @@ import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
 import { type HostPort, isPublicAddress, parseTarget } from "../../src/platform/outgoing/address-rules.ts";
 import { pinnedLookup, resolveTarget } from "../../src/platform/outgoing/target-resolution.ts";
 import { openHttpTunnel } from "./http-tunnel.ts";
-import { hungUp, ProxyFailure } from "./proxy-failure.ts";
+import { connectionClosed, ProxyFailure } from "./proxy-failure.ts";
 import type { EgressGuard } from "./resolver.ts";
 import { openSocks5Tunnel, type ProxyLogin } from "./socks5.ts";
 import { connectTarget } from "./tunnel.ts";
 
 export type UpstreamProtocol = "http" | "https" | "socks5";
 
-export interface UpstreamAsk {
-  /** Aborts when the browser disconnects. */
+export interface TunnelOptions {
+  /** Cancels the attempt, for example when the browser disconnects. */
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
 }
@@ -30,7 +30,7 @@ export class Upstream {
   readonly #login: ProxyLogin | undefined;
   readonly #guard: EgressGuard;
   readonly #onSocket: (socket: Socket) => void;
-  #isOurs: Promise<boolean> | undefined;
+  #isInPrivateNetwork: Promise<boolean> | undefined;
 
   constructor(proxy: ProxyMessage, guard: EgressGuard, onSocket: (socket: Socket) => void = () => undefined) {
     const { server, username, password } = proxy;
@@ -46,19 +46,19 @@ export class Upstream {
   }
 
   /** Returns whether the proxy is in the operator's private network. An unresolvable name counts as private. */
-  isOurs(): Promise<boolean> {
-    this.#isOurs ??= this.#findOut();
-    return this.#isOurs;
+  isInPrivateNetwork(): Promise<boolean> {
+    this.#isInPrivateNetwork ??= this.#isResolvedPrivate();
+    return this.#isInPrivateNetwork;
   }
 
   /** Connects to the proxy for requests in absolute form. Rejects with a ProxyFailure unless the signal aborts. */
-  connect(ask: UpstreamAsk): Promise<Socket> {
-    return this.#within(ask, (signal) => this.#connect(signal));
+  connect(options: TunnelOptions): Promise<Socket> {
+    return this.#within(options, (signal) => this.#connect(signal));
   }
 
   /** Opens a tunnel through the proxy. Rejects with a ProxyFailure unless the signal aborts. */
-  tunnel(target: HostPort, ask: UpstreamAsk): Promise<Socket> {
-    return this.#within(ask, async (signal) => {
+  tunnel(target: HostPort, options: TunnelOptions): Promise<Socket> {
+    return this.#within(options, async (signal) => {
       const socket = await this.#connect(signal);
       const stop = () => socket.destroy();
       signal.addEventListener("abort", stop, { once: true });
@@ -75,9 +75,9 @@ export class Upstream {
     });
   }
 
-  async #within(ask: UpstreamAsk, work: (signal: AbortSignal) => Promise<Socket>): Promise<Socket> {
-    const late = new ProxyFailure("timeout", `did not answer within ${ask.timeoutMs / 1_000} s`);
-    using deadline = new Deadline(ask.timeoutMs, () => late, [ask.signal]);
+  async #within(options: TunnelOptions, work: (signal: AbortSignal) => Promise<Socket>): Promise<Socket> {
+    const late = new ProxyFailure("timeout", `did not answer within ${options.timeoutMs / 1_000} s`);
+    using deadline = new Deadline(options.timeoutMs, () => late, [options.signal]);
     const { signal } = deadline;
     try {
       return await work(signal);
@@ -87,7 +87,7 @@ export class Upstream {
     }
   }
 
-  async #findOut(): Promise<boolean> {
+  async #isResolvedPrivate(): Promise<boolean> {
     const { host } = this.target;
     if (isIP(host) !== 0) return !isPublicAddress(host);
     const addresses = await this.#guard.resolve(host).catch(() => []);
@@ -101,7 +101,7 @@ export class Upstream {
       signal,
     ).catch(asUnreachable);
     if (resolution.kind === "refused") {
-      throw new ProxyFailure("egress_blocked", "is not a public address; use a proxy with a public address");
+      throw new ProxyFailure("egress_blocked", "is not a public address: use a proxy with a public address");
     }
     const lookup = pinnedLookup(resolution.addresses);
     const socket = await connectTarget(this.target, lookup, signal).catch(asUnreachable);
@@ -114,7 +114,7 @@ function parseServer(server: string): { protocol: UpstreamProtocol; target: Host
   const [protocol, authority] = server.split("://");
   const target = parseTarget(authority ?? "");
   if (!target || (protocol !== "http" && protocol !== "https" && protocol !== "socks5")) {
-    throw new ProxyFailure("unreachable", "has an invalid address; expected scheme://host:port");
+    throw new ProxyFailure("unreachable", "has an invalid address: expected scheme://host:port");
   }
   return { protocol, target };
 }
@@ -142,7 +142,7 @@ function startTls(socket: Socket, host: string, signal: AbortSignal): Promise<So
 
 function asTlsFailure(error: Error): ProxyFailure {
   const code = "code" in error ? String(error.code) : "";
-  if (code === "ECONNRESET" || code === "EPIPE") return hungUp(error);
+  if (code === "ECONNRESET" || code === "EPIPE") return connectionClosed(error);
   return new ProxyFailure("unreachable", `cannot be trusted, or does not speak TLS (${code || error.message})`);
 }
 

@@ -18,8 +18,8 @@ import { VariableStore } from "../variables/variable-store.ts";
 import { type FetchedPage, type FetchScene, fetchPage } from "./page-fetch.ts";
 
 /**
- * Milliseconds. `launch`: maximum for a browser. `page`: default for a page. `kept`: for a browser without a fetch.
- * `proof`: for a kept browser to answer. `loss`: for the cause of a lost browser.
+ * Milliseconds. `launch`: launch timeout of a browser. `page`: default timeout of a fetch. `kept`: lifetime of an idle
+ * browser. `proof`: timeout for a kept browser to respond. `loss`: wait for the cause of a browser's loss.
  */
 const times = { launch: 30_000, page: 30_000, kept: 20_000, proof: 2_000, loss: 500 };
 
@@ -28,10 +28,10 @@ export interface FetchBrowsersOptions {
   readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
   /** Ends browsers that exceed their resource bounds. */
   readonly watchdog: BoundsWatchdog;
-  /** Whether address refusals include the operator's remedy. */
+  /** Whether errors for refused addresses name the setting that allows the address. */
   readonly showRemedy: boolean;
   readonly log: Log;
-  /** Returns whether the worker accepts sessions. If not, it accepts no fetch and keeps no browser. */
+  /** Returns whether the worker accepts sessions. If not, fetches are refused and idle browsers are not kept. */
   isOpen(): boolean;
 }
 
@@ -41,7 +41,7 @@ interface OwnedBrowser {
   readonly plan: BrowserPlan;
   readonly device: Device;
   readonly browser: SessionBrowser;
-  /** Aborts with the failure of running fetches when the browser is lost. */
+  /** Aborts when the browser is lost. The abort reason is the failure for running fetches. */
   readonly lost: AbortSignal;
 }
 
@@ -55,7 +55,7 @@ interface KeptBrowser extends OwnedBrowser {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Browsers of fetches. Each belongs to one account, and every fetch has a context of its own. */
+/** Browsers for fetches. Each browser serves one account, and each fetch has its own context. */
 export class FetchBrowsers implements SpareBrowsers {
   readonly #options: FetchBrowsersOptions;
   readonly #busy = new Map<string, BusyBrowser>();
@@ -79,13 +79,13 @@ export class FetchBrowsers implements SpareBrowsers {
     return this.#running.size;
   }
 
-  /** Number of slots that `giveUp` can free. */
+  /** Number of slots that `freeSlot` can free. */
   get spare(): number {
     return this.#kept.size + this.#disposing.size;
   }
 
-  /** Frees the slot of the browser that was used longest ago. */
-  async giveUp(): Promise<void> {
+  /** Frees the slot of the least recently used browser. */
+  async freeSlot(): Promise<void> {
     const [disposing] = this.#disposing;
     const [oldest] = this.#kept;
     await (disposing ?? (oldest && this.#drop(oldest)));
@@ -104,7 +104,7 @@ export class FetchBrowsers implements SpareBrowsers {
     await Promise.all(this.#disposing);
   }
 
-  /** Fetches a page. `caller` aborts when the client has left. */
+  /** Fetches a page. `caller` aborts when the client disconnects. */
   fetch(command: FetchCommand, caller: AbortSignal): Promise<FetchedPage> {
     const fetching = this.#fetch(command, caller);
     this.#running.add(fetching);
@@ -120,7 +120,7 @@ export class FetchBrowsers implements SpareBrowsers {
       return await this.#fetchIn(owned, command, caller);
     } finally {
       busy.running -= 1;
-      if (busy.running === 0) await this.#rest(command.browserId, busy);
+      if (busy.running === 0) await this.#release(command.browserId, busy);
     }
   }
 
@@ -130,7 +130,7 @@ export class FetchBrowsers implements SpareBrowsers {
     if (!isOpen()) throw stopped();
     const joined = this.#busy.get(command.browserId);
     if (joined) return joined;
-    const busy: BusyBrowser = { ready: this.#obtain(command), running: 0 };
+    const busy: BusyBrowser = { ready: this.#obtainBrowser(command), running: 0 };
     busy.ready.catch(() => undefined);
     this.#busy.set(command.browserId, busy);
     return busy;
@@ -189,8 +189,8 @@ export class FetchBrowsers implements SpareBrowsers {
     };
   }
 
-  /** Takes the browser that was kept for the account, or another. */
-  async #obtain(command: FetchCommand): Promise<OwnedBrowser> {
+  /** Returns the browser kept for the account if it can be reused, otherwise another browser. */
+  async #obtainBrowser(command: FetchCommand): Promise<OwnedBrowser> {
     const { plan, accountId } = command;
     if (!plan) throw failFields("validation-failed", { plan: "is required" });
     const device = makeDevice(plan);
@@ -213,11 +213,12 @@ export class FetchBrowsers implements SpareBrowsers {
     return { accountId, plan, device, browser, lost: lost.signal };
   }
 
-  /** Prepares a kept browser for other fetches; undefined if it has another proxy or runtime, or does not answer. */
+  /** Prepares a kept browser for reuse. Disposes of it if its proxy or runtime differs or it does not respond. */
   async #reuse(kept: OwnedBrowser, plan: BrowserPlan, device: Device): Promise<OwnedBrowser | undefined> {
     const { browser, plan: former } = kept;
     const isSame = isDeepStrictEqual(plan.proxy, former.proxy) && plan.runtime === former.runtime;
-    const prepare = () => (isDeepStrictEqual(device, kept.device) ? browser.prove(times.proof) : browser.wear(device));
+    const prepare = () =>
+      isDeepStrictEqual(device, kept.device) ? browser.checkResponsive(times.proof) : browser.applyDevice(device);
     const isReady = isSame && (await raceSignal(prepare(), AbortSignal.timeout(times.proof)).then(yes, no));
     if (isReady && !kept.lost.aborted) return { ...kept, plan, device };
     await this.#dispose(kept);
@@ -242,8 +243,8 @@ export class FetchBrowsers implements SpareBrowsers {
     }
   }
 
-  /** Keeps a browser whose last fetch has ended, in place of another of the account. */
-  async #rest(browserId: string, busy: BusyBrowser): Promise<void> {
+  /** Keeps a browser whose last fetch has ended. Replaces a browser that was kept for the same account. */
+  async #release(browserId: string, busy: BusyBrowser): Promise<void> {
     this.#busy.delete(browserId);
     const owned = await busy.ready.catch(() => undefined);
     if (owned) this.#keep(owned);
@@ -279,7 +280,11 @@ const yes = (): boolean => true;
 const no = (): boolean => false;
 
 const stopped = (): Failure =>
-  fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker takes no fetch now: try again in a moment" });
+  fail(
+    "capacity-unavailable",
+    {},
+    { retryAfter: 1, detail: "the worker does not accept fetches now: try again in a moment" },
+  );
 
 const browserLost = (detail: string): Failure =>
   fail("driver-error", { target_closed: true }, { detail: `${detail} during the fetch: try again` });

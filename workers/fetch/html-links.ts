@@ -10,7 +10,7 @@ const maxLinkText = 400;
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: " " };
 
-/** Finds the links of a document as browsers serialize it: quoted attributes, and no `<` in them. */
+/** Finds the links of a document that a browser serialized: attribute values are quoted and contain no `<`. */
 export function findLinks(html: string, address: string): { links: FetchedLink[]; isCut: boolean } {
   const links = new Map<string, FetchedLink>();
   let bytes = 0;

@@ -26,15 +26,15 @@ import { readPage } from "../driver/observe/read-page.ts";
 import { CommandProgress } from "../pages/progress.ts";
 import { findLinks } from "./html-links.ts";
 
-/** Milliseconds to wait for the load of the page, and until its network and document are idle. */
+/** Maximum milliseconds to wait until the page has loaded and its network and document are idle. */
 const quietWithin = 6_000;
 /** Milliseconds kept for reading a page that is never idle. */
 const minReading = 500;
-/** Share of the remaining time that a format may take, so that a page which hangs leaves time for the others. */
+/** Share of the remaining time that a format may take, so that a hung page leaves time for the other formats. */
 const formatShare = 0.5;
 
 const maxText = 1024 * 1024;
-/** Bytes of a document in which links are looked for. */
+/** Maximum bytes of a document that are searched for links. */
 const maxSearched = 8 * 1024 * 1024;
 const maxBinary = 16 * 1024 * 1024;
 
@@ -42,11 +42,11 @@ export interface FetchScene extends ObserveScene, NavigateScene, MarkdownScene {
   readonly challengeWatch: ChallengeWatch;
   /** Directory for large captures. */
   readonly directory: string;
-  /** Aborts with the failure of the fetch if the client leaves or the browser is lost. */
+  /** Aborts with the failure of the fetch if the client disconnects, the browser is lost or the worker stops. */
   readonly ended: AbortSignal;
 }
 
-/** A page that was read. Holds large captures in files until it is disposed of. */
+/** The result of a fetch. Disposal deletes the files of large captures. */
 export class FetchedPage implements AsyncDisposable {
   /** All fields but the screenshot and the PDF. */
   readonly header: FetchResponse;
@@ -124,7 +124,7 @@ async function open(scene: FetchScene, url: string): ReturnType<typeof navigate>
   } catch (thrown) {
     const failure = asFailure(thrown);
     if (failure.slug !== "session-timeout") throw failure;
-    const detail = `the server did not answer within ${timeoutMs} ms: try again, or allow more time`;
+    const detail = `the server did not answer within ${timeoutMs} ms: try again, or increase timeout_ms`;
     throw fail("session-timeout", {}, { detail, cause: failure });
   }
 }
@@ -149,7 +149,7 @@ async function settle(scene: FetchScene): Promise<string[]> {
   return isLoading ? [`the page had not loaded after ${timeoutMs} ms`] : [...new Set(reasons)];
 }
 
-/** Waits for the condition of the request. Returns the reason if it does not hold in time. */
+/** Waits for the condition of the request. Returns the reason if the condition does not hold in time. */
 async function awaitCondition(scene: FetchScene, condition: Condition): Promise<string[]> {
   const timeoutMs = Math.max(1, Math.floor(scene.progress.remaining() / 2));
   using patience = new CommandProgress(timeoutMs, [scene.progress.signal]);
@@ -212,8 +212,7 @@ async function addBinary(
   const captured = await Captured.keep(await take(scene, defaultCapture()), scene.directory);
   if (captured.bytes > fetching.binaryLeft || scene.progress.isOver) {
     await captured[Symbol.asyncDispose]();
-    if (!scene.progress.isOver)
-      fetching.reasons.push(`${name}: screenshot and PDF have more than ${maxBinary} bytes together`);
+    if (!scene.progress.isOver) fetching.reasons.push(`${name}: screenshot and PDF together exceed ${maxBinary} bytes`);
     return;
   }
   fetching.binaryLeft -= captured.bytes;

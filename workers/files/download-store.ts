@@ -7,13 +7,13 @@ import { within } from "../../src/platform/deadline.ts";
 import { cleanFileName } from "../../src/platform/file-name.ts";
 import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
 import type { EventFeed } from "../pages/event-feed.ts";
-import { type Coming, fileBounds } from "./file-bounds.ts";
+import { fileBounds, type PendingWrite } from "./file-bounds.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /** Maximum number of downloads listed in the session's state. */
 const kept = 10;
 
-/** Milliseconds to wait for the download event after its navigation. */
+/** Milliseconds to wait for the download event after the navigation that caused the download. */
 const nameMs = 500;
 
 /** Milliseconds between measurements of running downloads. At 1 GiB/s a download exceeds its bound by up to 200 MiB. */
@@ -29,6 +29,7 @@ export interface DownloadStoreOptions {
   readonly directory: string;
   readonly files: SessionFiles;
   readonly feed: EventFeed;
+  /** Returns the client id of the person who holds control, or undefined. */
   holder(): string | undefined;
   /** Called when a download starts or ends. */
   onChanged(): void;
@@ -51,12 +52,12 @@ export class DownloadStore {
   readonly #begins: { readonly at: number; readonly frameId: string; readonly fileName: string }[] = [];
   #nextBegin = Promise.withResolvers<void>();
   readonly #running = new Map<string, Download>();
-  readonly #coming: Coming;
+  readonly #pendingWrite: PendingWrite;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: DownloadStoreOptions) {
     this.#options = options;
-    this.#coming = options.files.expect();
+    this.#pendingWrite = options.files.beginWrite();
   }
 
   /** Resolves with the name of the first download that a frame started since a time, or undefined after 500 ms. */
@@ -168,7 +169,7 @@ export class DownloadStore {
     if (this.#running.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
-      this.#coming.bytes = 0;
+      this.#pendingWrite.bytes = 0;
     }
     download.status = status;
     const { fileName, bytes } = download;
@@ -182,7 +183,7 @@ export class DownloadStore {
     const names = await readdir(directory).catch(() => []);
     const sizes = await Promise.all(names.map((name) => sizeOf(join(directory, name))));
     if (this.#running.size === 0) return;
-    this.#coming.bytes = sizes.reduce((sum, size) => sum + size, 0);
+    this.#pendingWrite.bytes = sizes.reduce((sum, size) => sum + size, 0);
     if (files.isOver) for (const [guid, download] of this.#running) this.#refuse(guid, download);
   }
 }

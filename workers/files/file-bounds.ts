@@ -1,6 +1,6 @@
 const mib = 2 ** 20;
 
-/** File limits per session. Their sum leaves room for the browser's own files within the slot's disk bound. */
+/** File limits per session. `sessionBytes` leaves room for the browser's own files within the slot's disk bound. */
 export const fileBounds = {
   fileBytes: 100 * mib,
   sessionBytes: 768 * mib,
@@ -8,7 +8,7 @@ export const fileBounds = {
 };
 
 /** A write in progress whose bytes count towards the limits. */
-export interface Coming {
+export interface PendingWrite {
   bytes: number;
 }
 

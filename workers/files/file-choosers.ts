@@ -5,13 +5,13 @@ import type { OpenDialogs } from "../pages/open-dialogs.ts";
 import type { PendingQuestions } from "../pages/pending-questions.ts";
 import { CommandProgress } from "../pages/progress.ts";
 import type { Tab } from "../pages/tab.ts";
-import { type FileChooser, type FileInput, giveFiles, giveNothing, inputOfChooser, readInput } from "./file-input.ts";
+import { cancelChooser, type FileChooser, type FileInput, inputOfChooser, readInput, setFiles } from "./file-input.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /** Deadline in milliseconds for reading a page's file input. */
 const readMs = 2_000;
-/** Deadline in milliseconds for setting the files of an input. */
-const giveMs = 5_000;
+/** Deadline in milliseconds for applying a person's answer. */
+const answerMs = 5_000;
 
 export interface FileChoosersParts {
   readonly dialogs: Pick<OpenDialogs, "begin">;
@@ -28,7 +28,7 @@ interface OpenChooser {
   wait?: Disposable;
 }
 
-/** Routes file choosers to `expect` or to the control holder, otherwise dismisses them. */
+/** Routes file choosers to the command that called `expect`, or else to the control holder. Dismisses all others. */
 export class FileChoosers {
   readonly #parts: FileChoosersParts;
   /** Callbacks that take the next chooser of a tab. */
@@ -41,9 +41,9 @@ export class FileChoosers {
   }
 
   attend(tab: Tab, pageId: string): void {
-    const close = (isMeant: (open: OpenChooser) => boolean): void => {
+    const close = (matches: (open: OpenChooser) => boolean): void => {
       const open = this.#open.get(tab);
-      if (open && isMeant(open)) this.#end(tab, open, "dismissed");
+      if (open && matches(open)) this.#end(tab, open, "dismissed");
     };
     tab.listen({
       onSession: (session) =>
@@ -87,7 +87,7 @@ export class FileChoosers {
 
   async #ask(
     chooser: FileChooser,
-    asked: { pageId: string; multiple: boolean },
+    chooserInfo: { pageId: string; multiple: boolean },
     tab: Tab,
     open: OpenChooser,
   ): Promise<void> {
@@ -96,10 +96,10 @@ export class FileChoosers {
       const input = await inputOfChooser(chooser, progress);
       const { accept, isFolder } = await readInput(input, progress);
       if (this.#open.get(tab) !== open) return;
-      const question = { ...asked, kind: "file_chooser", accept };
+      const question = { ...chooserInfo, kind: "file_chooser", accept };
       const wait = isFolder
         ? undefined
-        : this.#parts.questions.ask(question, (given) => this.#give(input, given, tab, open));
+        : this.#parts.questions.ask(question, (answer) => this.#applyAnswer(input, answer, tab, open));
       if (wait) open.wait = wait;
       else this.#end(tab, open, "dismissed");
     } catch {
@@ -109,19 +109,19 @@ export class FileChoosers {
   }
 
   /** Applies the person's answer. Without an answer, the page is left unchanged. */
-  async #give(input: FileInput, given: LiveAnswer | undefined, tab: Tab, open: OpenChooser): Promise<void> {
-    let answer: "accepted" | "dismissed" = "dismissed";
+  async #applyAnswer(input: FileInput, answer: LiveAnswer | undefined, tab: Tab, open: OpenChooser): Promise<void> {
+    let outcome: "accepted" | "dismissed" = "dismissed";
     try {
-      using progress = new CommandProgress(giveMs, []);
-      if (given?.accept) {
-        await giveFiles(input, this.#pathsOf(given.files), progress);
-        answer = "accepted";
-      } else if (given) await giveNothing(input, progress);
+      using progress = new CommandProgress(answerMs, []);
+      if (answer?.accept) {
+        await setFiles(input, this.#pathsOf(answer.files), progress);
+        outcome = "accepted";
+      } else if (answer) await cancelChooser(input, progress);
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       throw fail("not-found", {}, { detail: "the file chooser is no longer open", cause: thrown });
     } finally {
-      this.#end(tab, open, answer);
+      this.#end(tab, open, outcome);
     }
   }
 

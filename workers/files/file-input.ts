@@ -34,12 +34,12 @@ export function readInput(input: FileInput, progress: Progress): Promise<{ accep
 }
 
 /** Dispatches `cancel` on an input, as browsers do if no file is chosen. */
-export function giveNothing(input: FileInput, progress: Progress): Promise<void> {
+export function cancelChooser(input: FileInput, progress: Progress): Promise<void> {
   return callOn(input, "cancelInput", [], progress);
 }
 
 /** Replaces the files of an input. The browser dispatches `input` and `change`, as after a user's choice. */
-export async function giveFiles(
+export async function setFiles(
   { cdp, objectId }: FileInput,
   paths: readonly string[],
   progress: Progress,

@@ -11,7 +11,7 @@ import { fail, failFields } from "../../src/platform/errors.ts";
 import { readChunks } from "./file-chunks.ts";
 
 /** A file being uploaded to a session. */
-export interface ComingFile {
+export interface FileUpload {
   readonly context: CommandContext;
   readonly name: string;
   /** Size from the upload's header. 0 if unknown. */
@@ -22,7 +22,7 @@ export interface ComingFile {
 }
 
 /** Reads the header message of an upload and returns the upload with its data stream. */
-export async function openUpload(commands: AsyncIterable<PutFileCommand>): Promise<ComingFile> {
+export async function openUpload(commands: AsyncIterable<PutFileCommand>): Promise<FileUpload> {
   const messages = commands[Symbol.asyncIterator]();
   const { value: head, done } = await messages.next();
   if (done || !head.context) throw failFields("validation-failed", { context: "is required" });

@@ -19,14 +19,14 @@ import { fail, failFields } from "../../src/platform/errors.ts";
 import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/file-name.ts";
 import type { Slot } from "../isolation/slot.ts";
 import { filesDirectory } from "../isolation/slot-block.ts";
-import { type Coming, fileBounds, inMebibytes } from "./file-bounds.ts";
-import type { ComingFile, OpenFile } from "./file-transfer.ts";
+import { fileBounds, inMebibytes, type PendingWrite } from "./file-bounds.ts";
+import type { FileUpload, OpenFile } from "./file-transfer.ts";
 
 /** Mode of session files: owned by the worker, readable by the browser's group. */
 const readableByGroup = 0o640;
 
 /** Flags of `open`: follow no links, and do not block on a pipe without a writer. */
-const asItIs = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** A file with its position in the order of changes. */
 export interface KeptFile {
@@ -41,7 +41,7 @@ export interface KeptFile {
 export class SessionFiles {
   readonly #slot: Pick<Slot, "storage" | "uid">;
   readonly #kept = new Map<string, KeptFile>();
-  readonly #coming = new Set<Coming>();
+  readonly #pendingWrites = new Set<PendingWrite>();
   #changes = 0n;
 
   constructor(slot: Pick<Slot, "storage" | "uid">) {
@@ -60,24 +60,24 @@ export class SessionFiles {
 
   /** Whether the files and the writes in progress exceed the session's limit. */
   get isOver(): boolean {
-    return this.#bytes(...this.#coming) > fileBounds.sessionBytes;
+    return this.#bytes(...this.#pendingWrites) > fileBounds.sessionBytes;
   }
 
   /** Returns the path of a file for the browser to read, or undefined if the name is unknown. */
   pathOf(name: string): string | undefined {
-    return this.#kept.has(name) ? this.#place(name) : undefined;
+    return this.#kept.has(name) ? this.#pathFor(name) : undefined;
   }
 
   /** Registers a write in progress, which counts towards the limits until disposed of. */
-  expect(): Coming & Disposable {
-    const coming = { bytes: 0, [Symbol.dispose]: () => void this.#coming.delete(coming) };
-    this.#coming.add(coming);
-    return coming;
+  beginWrite(): PendingWrite & Disposable {
+    const pending = { bytes: 0, [Symbol.dispose]: () => void this.#pendingWrites.delete(pending) };
+    this.#pendingWrites.add(pending);
+    return pending;
   }
 
   /** Stores an upload. An incomplete upload leaves no file. A person's upload never replaces an existing file. */
   async put(
-    { context, name: wanted, data, announcedBytes, source }: ComingFile,
+    { context, name: wanted, data, announcedBytes, source }: FileUpload,
     signal: AbortSignal,
   ): Promise<{ file: SessionFile; created: boolean }> {
     const isPersons = context.clientId !== "";
@@ -86,17 +86,17 @@ export class SessionFiles {
     // The incoming file is outside the files directory, so that names do not collide. The worker owns the file, so the
     // browser cannot replace it.
     const path = join(this.#slot.storage, `incoming-${randomUUID()}`);
-    using coming = this.expect();
+    using pending = this.beginWrite();
     try {
-      await this.#receive(path, data, coming, signal);
+      await this.#receive(path, data, pending, signal);
       const name = isPersons ? this.#freeName(wanted) : wanted;
       const created = !this.#kept.has(name);
       if (created && !this.hasRoom) throw tooMany();
-      renameSync(path, this.#place(name));
-      return { file: this.#keep(name, coming.bytes, { source }), created };
+      renameSync(path, this.#pathFor(name));
+      return { file: this.#keep(name, pending.bytes, { source }), created };
     } catch (thrown) {
       rmSync(path, { force: true });
-      throw explain(thrown);
+      throw asDiskFailure(thrown);
     }
   }
 
@@ -111,14 +111,14 @@ export class SessionFiles {
   ): SessionFile | undefined {
     if (!this.hasRoom) return undefined;
     const name = this.#freeName(fileName);
-    const place = this.#place(name);
+    const movedTo = this.#pathFor(name);
     // The file is moved before the checks: the browser cannot replace files in this directory.
-    renameSync(path, place);
-    const bytes = this.#own(place);
+    renameSync(path, movedTo);
+    const bytes = this.#takeOwnership(movedTo);
     if (bytes !== undefined && this.#bytes({ bytes }) <= fileBounds.sessionBytes && bytes <= fileBounds.fileBytes) {
       return this.#keep(name, bytes, { source: FileSource.DOWNLOAD, guid });
     }
-    renameSync(place, path);
+    renameSync(movedTo, path);
     return undefined;
   }
 
@@ -126,13 +126,13 @@ export class SessionFiles {
   async open(name: string, isForPerson = false): Promise<OpenFile> {
     const { file } = this.#find(name);
     if (isForPerson && file.source !== FileSource.DOWNLOAD) throw noFile(name);
-    const handle = await open(this.#place(name), asItIs);
+    const handle = await open(this.#pathFor(name), readFlags);
     return { file, handle, [Symbol.asyncDispose]: () => handle.close() };
   }
 
   delete(name: string): void {
     this.#find(name);
-    unlinkSync(this.#place(name));
+    unlinkSync(this.#pathFor(name));
     this.#kept.delete(name);
   }
 
@@ -148,7 +148,7 @@ export class SessionFiles {
     return freeFileName(cleanFileName(name), (taken) => this.#kept.has(taken));
   }
 
-  #place(name: string): string {
+  #pathFor(name: string): string {
     return join(filesDirectory(this.#slot.storage), name);
   }
 
@@ -159,23 +159,28 @@ export class SessionFiles {
     return file;
   }
 
-  #bytes(...others: readonly Coming[]): number {
+  #bytes(...others: readonly PendingWrite[]): number {
     const kept = this.#kept.values().reduce((sum, { file }) => sum + Number(file.bytes), 0);
     return others.reduce((sum, { bytes }) => sum + bytes, kept);
   }
 
   /** Throws if a file or the sum of all files and writes in progress exceeds its limit. */
-  #assertRoom(fileBytes: number, ...others: readonly Coming[]): void {
+  #assertRoom(fileBytes: number, ...others: readonly PendingWrite[]): void {
     if (fileBytes > fileBounds.fileBytes) throw tooLarge();
-    if (this.#bytes(...this.#coming, ...others) > fileBounds.sessionBytes) throw tooMuch();
+    if (this.#bytes(...this.#pendingWrites, ...others) > fileBounds.sessionBytes) throw tooMuch();
   }
 
-  async #receive(path: string, data: AsyncIterable<Uint8Array>, coming: Coming, signal: AbortSignal): Promise<void> {
+  async #receive(
+    path: string,
+    data: AsyncIterable<Uint8Array>,
+    pending: PendingWrite,
+    signal: AbortSignal,
+  ): Promise<void> {
     await using file = await open(path, "wx", 0o600);
     for await (const part of data) {
       signal.throwIfAborted();
-      coming.bytes += part.length;
-      this.#assertRoom(coming.bytes);
+      pending.bytes += part.length;
+      this.#assertRoom(pending.bytes);
       await file.writeFile(part);
     }
     signal.throwIfAborted();
@@ -186,11 +191,11 @@ export class SessionFiles {
   }
 
   /** Takes ownership of a browser's file and returns its size. Returns undefined for anything but a regular file. */
-  #own(path: string): number | undefined {
+  #takeOwnership(path: string): number | undefined {
     const { uid } = this.#slot;
     let descriptor: number | undefined;
     try {
-      descriptor = openSync(path, asItIs);
+      descriptor = openSync(path, readFlags);
       const found = fstatSync(descriptor);
       if (!found.isFile() || (uid !== undefined && found.uid !== uid)) return undefined;
       if (uid !== undefined) {
@@ -216,20 +221,20 @@ function noFile(name: string): Error {
 }
 
 function tooLarge(): Error {
-  return fail("conflict", {}, { detail: `a file has at most ${inMebibytes(fileBounds.fileBytes)}` });
+  return fail("conflict", {}, { detail: `the file exceeds the maximum of ${inMebibytes(fileBounds.fileBytes)}` });
 }
 
 function tooMuch(): Error {
-  const detail = `the files of a session have at most ${inMebibytes(fileBounds.sessionBytes)} together`;
+  const detail = `the session's files would exceed ${inMebibytes(fileBounds.sessionBytes)} together: delete files first`;
   return fail("conflict", {}, { detail });
 }
 
 function tooMany(): Error {
-  return fail("conflict", {}, { detail: `a session has at most ${fileBounds.files} files` });
+  return fail("conflict", {}, { detail: `the session has ${fileBounds.files} files, the maximum: delete files first` });
 }
 
-/** Converts a disk-full error to a problem. */
-function explain(thrown: unknown): unknown {
+/** Converts a disk-full error to a failure. Returns other errors unchanged. */
+function asDiskFailure(thrown: unknown): unknown {
   const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
   if (code !== "ENOSPC" && code !== "EDQUOT") return thrown;
   return fail("driver-error", {}, { detail: "the disk of the browser's machine is full", cause: thrown });

@@ -6,7 +6,7 @@ import { ownAddresses, type Resolve } from "../../src/platform/outgoing/target-r
 import type { Log } from "../base/log.ts";
 import { EgressRelay } from "../egress/egress-relay.ts";
 import type { MediaServer } from "../egress/media-server.ts";
-import { type EgressGuard, takeTurns } from "../egress/resolver.ts";
+import { type EgressGuard, limitLookups } from "../egress/resolver.ts";
 import type { EgressBytes } from "../egress/socket-tally.ts";
 import { type ChromiumSandbox, confineCommand, probeConfinement, probeDirectory, probeSandbox } from "./confinement.ts";
 import { ConfinementError } from "./confinement-error.ts";
@@ -86,7 +86,7 @@ export class SlotPool {
 
   /** Egress guard for checking a proxy before its session exists. */
   get guard(): EgressGuard {
-    return { rules: this.#rules, resolve: takeTurns(this.#options.resolve) };
+    return { rules: this.#rules, resolve: limitLookups(this.#options.resolve) };
   }
 
   get egress(): EgressTotals {

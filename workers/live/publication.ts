@@ -32,7 +32,7 @@ const showWithin = 5_000;
 
 export interface PublicationParts {
   readonly server: MediaServer;
-  readonly relay: Pick<EgressRelay, "standFor">;
+  readonly relay: Pick<EgressRelay, "createStandIn">;
   readonly browser: CaptureBrowser;
   readonly pages: PageRegistry;
   /** The page of our extension. */
@@ -138,8 +138,8 @@ export class Publication {
         },
         onCandidate: (line) => {
           const candidate = behind(line, (target) => {
-            server.learn(target);
-            return stack.use(relay.standFor(target));
+            server.addAddress(target);
+            return stack.use(relay.createStandIn(target));
           });
           if (candidate === undefined) return;
           if (isAnswered) add(candidate);
@@ -151,7 +151,7 @@ export class Publication {
         },
       }),
     );
-    if (signalling.remote) server.learn(signalling.remote);
+    if (signalling.remote) server.addAddress(signalling.remote);
     const end = Promise.race([signalling.ended, capture.ended, broken.promise]);
     const ended = end.then((why) => Promise.reject(new Error(why)));
     ended.catch(() => undefined);
@@ -207,10 +207,10 @@ export class Publication {
  * Rewrites a server candidate to an address of the relay. Returns undefined for candidates that the slot cannot reach:
  * all but passive TCP. Fields as in RFC 8839, section 5.1, and RFC 6544, section 4.5.
  */
-function behind(candidate: string, standFor: (target: HostPort) => HostPort): string | undefined {
+function behind(candidate: string, createStandIn: (target: HostPort) => HostPort): string | undefined {
   const fields = candidate.split(" ");
   const [, , protocol = "", , host = "", port = ""] = fields;
   if (protocol.toLowerCase() !== "tcp" || !/\btcptype passive\b/.test(candidate) || isIP(host) === 0) return undefined;
-  const standIn = standFor({ host, port: Number(port) });
+  const standIn = createStandIn({ host, port: Number(port) });
   return fields.with(4, standIn.host).with(5, String(standIn.port)).join(" ");
 }

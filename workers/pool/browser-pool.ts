@@ -39,10 +39,10 @@ export interface BrowserOptions {
 
 /** Browsers without work outside the pool, whose slots sessions may take. */
 export interface SpareBrowsers {
-  /** Number of slots that `giveUp` can free. */
+  /** Number of slots that `freeSlot` can free. */
   readonly spare: number;
   /** Disposes of one browser. Resolves when its slot is free. */
-  giveUp(): Promise<void>;
+  freeSlot(): Promise<void>;
 }
 
 export interface BrowserPoolOptions {
@@ -218,7 +218,7 @@ export class BrowserPool {
     this.#evicting += 1;
     try {
       const [oldest] = this.#warm;
-      if (spares && spares.spare > 0) await spares.giveUp();
+      if (spares && spares.spare > 0) await spares.freeSlot();
       else if (oldest) {
         this.#remove(oldest);
         await this.#dispose(oldest);

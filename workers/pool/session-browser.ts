@@ -106,7 +106,7 @@ export class SessionBrowser {
       hiddenPage: process.capturePage,
       downloadPath: artifactsDirectory(slot.storage),
       processSettings: createProcessSettings(process.targets, () => this.#device),
-      restoreDevice: () => this.wear(this.#device),
+      restoreDevice: () => this.applyDevice(this.#device),
     });
     this.openDialogs.patienceMs = (targetId) => (this.cdpProxy.handlesDialogs(targetId) ? clientDialogMs : 0);
     this.pages = new PageRegistry(process, {
@@ -128,12 +128,12 @@ export class SessionBrowser {
     this.#process.exited.then(({ reason }) => {
       if (reason === "crashed") this.lose("the browser crashed");
     });
-    await Promise.all([this.wear(this.#device), this.downloadStore.start()]);
+    await Promise.all([this.applyDevice(this.#device), this.downloadStore.start()]);
     await this.pages.start();
   }
 
   /** Applies the emulation of another device. */
-  async wear(device: Device): Promise<void> {
+  async applyDevice(device: Device): Promise<void> {
     this.#device = device;
     const { browserSession, targets, version } = this.#process;
     // Without an origin, the permission is granted to all sites.
@@ -145,7 +145,7 @@ export class SessionBrowser {
   }
 
   /** Resolves when the browser has answered. Rejects if it has ended or does not answer in time. */
-  async prove(patienceMs: number): Promise<void> {
+  async checkResponsive(patienceMs: number): Promise<void> {
     const answer = this.#process.browserSession.send("Browser.getVersion");
     if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser did not answer");
   }

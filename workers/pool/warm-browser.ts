@@ -61,8 +61,8 @@ export class WarmBrowser {
 
   /** Applies the session's device and returns the browser. Rejects if the browser has died. */
   async adopt(device: Device): Promise<SessionBrowser> {
-    if (isDeepStrictEqual(device, this.#device)) await this.#browser.prove(proofMs);
-    else await this.#browser.wear(device);
+    if (isDeepStrictEqual(device, this.#device)) await this.#browser.checkResponsive(proofMs);
+    else await this.#browser.applyDevice(device);
     this.#device = device;
     return this.#browser;
   }

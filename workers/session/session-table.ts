@@ -142,7 +142,7 @@ export class SessionTable {
       };
       browser = await this.#takeBrowser(browserOptions, entry, context.timeoutMs || launchMs);
       for (const target of request.egressAllow) browser.relay.allow.add(target);
-      if (request.allowedDomains.length > 0) browser.relay.keepTo(request.allowedDomains);
+      if (request.allowedDomains.length > 0) browser.relay.restrictTo(request.allowedDomains);
       if (hostBlock) browser.relay.block(hostBlock);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
       browser.startLog(request.logs);

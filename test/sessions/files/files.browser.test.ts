@@ -179,7 +179,7 @@ describe("a file", () => {
   test("is rejected before its upload if it is declared above the maximal size", async () => {
     const session = await open();
     const told = await raw("PUT", pathOf(session, "big"), { "content-length": String(100 * mebibyte + 1) });
-    expect([told.status, told.body.detail]).toEqual([409, "a file has at most 100 MiB"]);
+    expect([told.status, told.body.detail]).toEqual([409, "the file exceeds the maximum of 100 MiB"]);
     expect(await namesIn(session)).toEqual([]);
   });
 

@@ -114,7 +114,7 @@ test("gateway and worker hold less than 8 MiB in transfers of 80 MiB at 2 MiB/s"
 test("a file is rejected during its upload when it exceeds 100 MiB", { timeout: 120_000 }, async () => {
   const init = { method: "PUT", body: chunkedBody(101 * mebibyte), duplex: "half" } as const;
   const { status, body } = await rest(`${session}/files/big`, undefined, init);
-  expect([status, body.detail]).toEqual([409, "a file has at most 100 MiB"]);
+  expect([status, body.detail]).toEqual([409, "the file exceeds the maximum of 100 MiB"]);
   const { body: listed } = await rest(`${session}/files`);
   expect(listed.data.map(({ name }: { name: string }) => name)).not.toContain("big");
 });
@@ -130,7 +130,7 @@ test("a session can have 768 MiB of files", { timeout: 600_000 }, async () => {
   };
   for (const name of ["a", "b", "c", "d", "e", "f", "g"]) expect(await put(name, 100)).toBe(201);
   expect(await put("h", 68)).toBe(201);
-  expect(await put("i", 1)).toEqual([409, "the files of a session have at most 768 MiB together"]);
+  expect(await put("i", 1)).toEqual([409, "the session's files would exceed 768 MiB together: delete files first"]);
   // Longer than measuring all slots takes after their disk has grown.
   await delay(5_000);
   expect(await rest(`${session}/navigate`, { url: "about:blank" })).toMatchObject({ status: 200 });

@@ -30,7 +30,7 @@ export interface NavigateScene {
   readonly pages: PageRegistry;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
-  readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "whyRefused">;
+  readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "refusalReasonOf">;
   readonly downloads: Pick<DownloadStore, "nameSince">;
   /** Whether refusals explain to the operator how to allow the address. */
   readonly showRemedy: boolean;
@@ -232,7 +232,7 @@ function failureOf({ relay }: NavigateScene, url: string, since: number): Egress
 function refused({ relay, showRemedy }: NavigateScene, url: string): Failure {
   const place = placeOf(url);
   const target = place ? `${place.host}:${place.port}` : url;
-  const why = place ? relay.whyRefused(place.host) : "private";
+  const why = place ? relay.refusalReasonOf(place.host) : "private";
   const isAdvisable = why === "private" && showRemedy && !(place && isMetadataHost(place.host));
   const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to allow it` : "";
   const detail = `${target} ${refusalReasons[why]}${remedy}`;

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Tap, TapSchema, type Upload } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { unlessLate } from "../../../src/platform/deadline.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
-import { type FileInput, giveFiles, inputOfChooser } from "../../files/file-input.ts";
+import { type FileInput, inputOfChooser, setFiles } from "../../files/file-input.ts";
 import type { Aim } from "../elements/aim.ts";
 import { callForObject } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
@@ -24,7 +24,7 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
   const named = await holdFileInput(scene, neededAim(scene, request, "action"));
   const input =
     named ?? (await inputBehind(scene, create(TapSchema, { frame, ...(ref === undefined ? { selector } : { ref }) })));
-  await giveFiles(input, paths, scene.progress);
+  await setFiles(input, paths, scene.progress);
 }
 
 /** Taps an element and returns the input of the file chooser that opens. */

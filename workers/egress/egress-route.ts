@@ -14,14 +14,15 @@ export interface Exit {
   readonly proxy?: { readonly target: HostPort; readonly authorization: string | undefined };
   /** Called when the target or a working proxy has answered. */
   onAnswer?(): void;
-  /** Called if no answer arrives, or if an answer is late. */
+  /** Called if the connection fails, or if a response is late. */
   onSilence?(error?: unknown): void;
 }
 
-export interface WayOut {
+/** How a session's traffic leaves the worker: directly, or through the session's proxy. */
+export interface EgressRoute {
   /** `direct`, or the state of the proxy. */
   readonly state: "direct" | "proxied" | "lost";
-  /** Resolves with the exit to a target, or "refused". Rejects if the target's name does not resolve. */
+  /** Resolves with the exit to a target, or "refused" for a forbidden target. Rejects if a required lookup fails. */
   open(target: HostPort): Promise<Exit | "refused">;
   close(): void;
 }

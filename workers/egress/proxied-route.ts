@@ -1,17 +1,17 @@
 import type http from "node:http";
 import type { Socket } from "node:net";
 import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
+import { DialingAgent, type EgressRoute, type Exit } from "./egress-route.ts";
 import { probeMs } from "./proxy-check.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import { admitThroughProxy, type EgressGuard } from "./resolver.ts";
 import type { Upstream } from "./upstream.ts";
 import { type EgressChange, UpstreamWatch } from "./upstream-watch.ts";
-import { DialingAgent, type Exit, type WayOut } from "./way-out.ts";
 
 /** Milliseconds for a proxy to reach a site. Less than the 30 s of a navigation, so that the page sees the error. */
 const tunnelMs = 20_000;
 
-export interface ProxiedWayOptions {
+export interface ProxiedRouteOptions {
   readonly upstream: Upstream;
   readonly guard: EgressGuard;
   /** Target used to probe a proxy that seems to be lost. */
@@ -25,22 +25,24 @@ export interface ProxiedWayOptions {
  * Plain http is sent to an HTTP proxy in absolute form, as browsers do. Most proxies, such as squid by default, allow
  * tunnels only to port 443. All other traffic, and all traffic over SOCKS5, uses tunnels.
  */
-export class ProxiedWay implements WayOut {
-  readonly #options: ProxiedWayOptions;
+export class ProxiedRoute implements EgressRoute {
+  readonly #options: ProxiedRouteOptions;
   readonly #watch: UpstreamWatch;
   readonly #agent: http.Agent;
   readonly #closing = new AbortController();
 
-  constructor(options: ProxiedWayOptions) {
+  constructor(options: ProxiedRouteOptions) {
     this.#options = options;
     const { upstream, check, onChange } = options;
     this.#watch = new UpstreamWatch({
       onChange,
       probe: async (signal) => void (await upstream.tunnel(check, { signal, timeoutMs: probeMs })).destroy(),
     });
-    const ask = { signal: this.#closing.signal, timeoutMs: tunnelMs };
+    const tunnelOptions = { signal: this.#closing.signal, timeoutMs: tunnelMs };
     const isSocks = upstream.protocol === "socks5";
-    this.#agent = new DialingAgent((target) => (isSocks ? upstream.tunnel(target, ask) : upstream.connect(ask)));
+    this.#agent = new DialingAgent((target) =>
+      isSocks ? upstream.tunnel(target, tunnelOptions) : upstream.connect(tunnelOptions),
+    );
   }
 
   get state(): "proxied" | "lost" {
@@ -49,7 +51,7 @@ export class ProxiedWay implements WayOut {
 
   async open(target: HostPort): Promise<Exit | "refused"> {
     const { upstream, guard } = this.#options;
-    if (!(await admitThroughProxy(target, guard, () => upstream.isOurs()))) return "refused";
+    if (!(await admitThroughProxy(target, guard, () => upstream.isInPrivateNetwork()))) return "refused";
     const { target: proxy, authorization, protocol } = upstream;
     return {
       agent: this.#agent,

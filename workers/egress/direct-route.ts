@@ -3,14 +3,14 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
 import { pinnedLookup, resolveTarget } from "../../src/platform/outgoing/target-resolution.ts";
+import type { EgressRoute, Exit } from "./egress-route.ts";
 import type { MediaServer } from "./media-server.ts";
 import type { EgressGuard } from "./resolver.ts";
 import type { SocketTally } from "./socket-tally.ts";
 import { connectTarget } from "./tunnel.ts";
-import type { Exit, WayOut } from "./way-out.ts";
 
-/** Direct egress, pinned to the addresses that were checked. */
-export class DirectWay implements WayOut {
+/** Direct egress. Connects only to the addresses that were checked. */
+export class DirectRoute implements EgressRoute {
   readonly state = "direct";
   readonly #guard: EgressGuard;
   readonly #isAllowed: (target: HostPort) => boolean;
