@@ -13,8 +13,8 @@ export interface DrainParts {
 }
 
 /**
- * Refuses new sessions and fetches. Resolves when the last of them has ended, `patience` milliseconds have passed, or the signal
- * aborts.
+ * Refuses new sessions and fetches. Resolves when all sessions and fetches have ended, `patience` milliseconds have
+ * passed, or the signal aborts.
  */
 export async function drain(
   { sessions, fetches, link }: DrainParts,
@@ -22,7 +22,7 @@ export async function drain(
   signal: AbortSignal,
 ): Promise<void> {
   sessions.drain(patience);
-  await link.sayNow();
+  await link.sendHeartbeat();
   const isEmpty = (): boolean => sessions.held.length === 0 && fetches.busy === 0;
   await waitUntil(() => signal.aborted || isEmpty(), { timeout: patience, every: pollMs });
 }

@@ -22,7 +22,7 @@ import type { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import { openUpload, sendFile } from "./files/file-transfer.ts";
 import type { SlotPool } from "./isolation/slot-pool.ts";
 import type { ProfileStore } from "./profiles/profile-store.ts";
-import { giveProfile, receiveProfile } from "./profiles/profile-transfer.ts";
+import { receiveProfile, sendProfile } from "./profiles/profile-transfer.ts";
 import type { ReceivedCommand } from "./session/command-runner.ts";
 import type { Session } from "./session/session.ts";
 import type { SessionTable } from "./session/session-table.ts";
@@ -37,10 +37,10 @@ export interface WorkerParts {
   readonly metrics?: Pick<WorkerMetrics, "commands">;
 }
 
-/** Measures a part of a call by method and outcome, as a span of its caller's trace. */
+/** Runs a part of a call in a span of the caller's trace, and measures the part by method and outcome. */
 type Observe = <Value>(method: string, work: () => Promise<Value>) => Promise<Value>;
 
-/** Context of a command that its span needs. */
+/** Fields of a command's context that its span needs. */
 type Caller = Partial<Pick<CommandContext, "traceparent" | "sessionId">>;
 
 type ObserverOf = (call: GrpcCall, caller?: Caller) => Observe;
@@ -87,7 +87,7 @@ export function createWorkerHandlers({
 
   return {
     create: async (call, { context, request }) => {
-      const launch = () => sessions.create(given(context), fromBinary(LaunchRequestSchema, request));
+      const launch = () => sessions.create(required(context), fromBinary(LaunchRequestSchema, request));
       await observerOf(call, context)("create", launch);
       return create(EmptySchema);
     },
@@ -183,15 +183,15 @@ export function createWorkerHandlers({
     async *view(_call, requests) {
       const { first, rest } = await peekFirst(requests);
       const isHidden = first?.request?.join?.hidden ?? false;
-      const arrival = { who: given(first?.viewer), isHidden, requests: rest };
-      yield* sessions.find(first?.context).view(arrival);
+      const joining = { who: required(first?.viewer), isHidden, requests: rest };
+      yield* sessions.find(first?.context).view(joining);
     },
     async *readFrames(_call, requests) {
       const { first, rest } = await peekFirst(requests);
       yield* sessions.find(first?.context).frames(rest);
     },
     async *fetch(call, command) {
-      if (!fetches) throw notBuilt("fetches");
+      if (!fetches) throw notAvailable("fetches");
       await using page = await observerOf(call, command)("fetch", () => fetches.fetch(command, call.signal));
       const { header, screenshot, pdf } = page;
       yield create(FetchStreamResponseSchema, { header });
@@ -204,13 +204,13 @@ export function createWorkerHandlers({
       return create(EmptySchema);
     },
     putProfile: async (call, chunks) => {
-      if (!profiles) throw notBuilt("profiles");
+      if (!profiles) throw notAvailable("profiles");
       await observerOf(call)("put_profile", () => receiveProfile(profiles, chunks));
       return create(EmptySchema);
     },
     takeProfile: ({ signal }, { context }) => {
-      if (!profiles) throw notBuilt("profiles");
-      return giveProfile(profiles, context, signal);
+      if (!profiles) throw notAvailable("profiles");
+      return sendProfile(profiles, context, signal);
     },
   };
 }
@@ -228,11 +228,11 @@ async function peekFirst<Message>(messages: AsyncIterable<Message>) {
   return { first, rest, all: all() };
 }
 
-function given<Request>(request: Request | undefined): Request {
+function required<Request>(request: Request | undefined): Request {
   if (request === undefined) throw failFields("validation-failed", { request: "is required" });
   return request;
 }
 
-function notBuilt(what: string): Error {
+function notAvailable(what: string): Error {
   return fail("driver-not-integrated", {}, { detail: `this worker does not have ${what}` });
 }

@@ -5,7 +5,7 @@ import { createLog } from "../src/platform/log.ts";
 import { processIdentity } from "../src/platform/release.ts";
 import { readWorkerConfig } from "./base/config.ts";
 import { threadsFor } from "./egress/resolver.ts";
-import type { WorkerFate } from "./fleet/fleet-link.ts";
+import type { WorkerStopReason } from "./fleet/fleet-link.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
 /** Milliseconds to end sessions before the process exits. The supervisor waits 10 s. */
@@ -34,29 +34,29 @@ async function main(): Promise<void> {
       .then((started) => started?.stop(reason))
       .finally(() => process.exit());
   };
-  const hurry = new AbortController();
+  const drainAbort = new AbortController();
   let isDraining = false;
-  const drain = async (why: NodeJS.Signals | WorkerFate): Promise<void> => {
+  const drain = async (why: NodeJS.Signals | WorkerStopReason): Promise<void> => {
     if (isDraining) return;
     isDraining = true;
     log.info({ ...processIdentity("worker"), why, drain_seconds: config.drainSeconds }, "the worker drains");
-    await worker?.drain(config.drainSeconds * 1_000, hurry.signal);
+    await worker?.drain(config.drainSeconds * 1_000, drainAbort.signal);
     stop(why, 0);
   };
   let signalled = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     // A second signal aborts the drain. The first does not, if the operator requested the drain before.
-    if (signalled) hurry.abort();
+    if (signalled) drainAbort.abort();
     signalled = true;
     void drain(signal);
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => onSignal(signal));
-  const onFate = (fate: WorkerFate): void => {
-    if (fate === "drain requested") return void drain(fate);
-    // A standalone worker retries. An embedded worker without a gateway is no longer needed.
-    if (fate === "superseded" || config.embedded) stop(fate, 0, SessionEndedReason.WORKER_LOST);
+  const onStopRequired = (stopReason: WorkerStopReason): void => {
+    if (stopReason === "drain requested") return void drain(stopReason);
+    // A standalone worker registers again. An embedded worker is not needed without its control process.
+    if (stopReason === "superseded" || config.embedded) stop(stopReason, 0, SessionEndedReason.WORKER_LOST);
   };
-  starting = startWorker({ config, env: process.env, log, onFate });
+  starting = startWorker({ config, env: process.env, log, onStopRequired });
   worker = await starting;
 }
 

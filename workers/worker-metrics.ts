@@ -49,19 +49,24 @@ export function createWorkerMetrics({
 }: Measured): WorkerMetrics {
   const registry = createMetrics();
   const registers = [registry];
-  gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().running.length);
-  gauge(registry, "pilothouse_worker_slots", "Sessions that the worker can have.", () => slots.size);
+  gauge(
+    registry,
+    "pilothouse_worker_sessions",
+    "Sessions that are launching or live.",
+    () => sessions().running.length,
+  );
+  gauge(registry, "pilothouse_worker_slots", "Maximum number of sessions.", () => slots.size);
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
   gauge(registry, "pilothouse_worker_warm_browsers", "Browsers that wait for a session.", () => browsers().warm);
   if (fetches) gauge(registry, "pilothouse_worker_fetches", "Fetches that are running.", () => fetches().running);
   gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
   gauge(registry, "pilothouse_worker_cdp_clients", "CDP clients that are connected.", () => cdpProxyTotals.clients);
   if (profiles) {
-    gauge(registry, "pilothouse_worker_waiting_profiles", "Profiles that wait to be taken.", async () => {
+    gauge(registry, "pilothouse_worker_waiting_profiles", "Profiles that wait to be fetched by gateways.", async () => {
       return (await profiles.pending()).length;
     });
   }
-  showIsolation(registry, isolation);
+  registerIsolation(registry, isolation);
   countEgress(registry, slots);
   countPipes(registry);
   countUnjudgedCommands(registry);
@@ -98,10 +103,10 @@ export function createWorkerMetrics({
   };
 }
 
-function showIsolation(registry: Registry, { isolation, browserSandbox }: IsolationConfig): void {
+function registerIsolation(registry: Registry, { isolation, browserSandbox }: IsolationConfig): void {
   new Gauge({
     name: "pilothouse_worker_isolation",
-    help: "1, labelled with what keeps pages in (`namespace` or `flags`) and whether browsers have their sandbox.",
+    help: "1, labelled with the isolation (`namespace` or `flags`) and whether browsers have their sandbox.",
     labelNames: ["isolation", "browser_sandbox"],
     registers: [registry],
   }).set({ isolation, browser_sandbox: browserSandbox }, 1);
@@ -131,7 +136,7 @@ function createEventCounter(registers: Registry[]): (event: ReportedEvent) => vo
 function registerPressure(registry: Registry, watch: PressureWatch): void {
   new Gauge({
     name: "pilothouse_worker_pressure",
-    help: "Share of its machine's or control group's memory in use, and of time stalled for memory and waited for a core.",
+    help: "Share of memory in use, and of time that tasks stall on memory or wait for a core.",
     labelNames: ["kind"],
     registers: [registry],
     collect() {
@@ -140,7 +145,7 @@ function registerPressure(registry: Registry, watch: PressureWatch): void {
   });
   new Gauge({
     name: "pilothouse_worker_closed",
-    help: "Whether a pressure closes the worker to new sessions.",
+    help: "Whether this kind of pressure closes the worker to new sessions.",
     labelNames: ["kind"],
     registers: [registry],
     collect() {

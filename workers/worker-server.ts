@@ -38,7 +38,7 @@ export class WorkerServer {
       admit: (call) => admit(call, secretHash()),
       toStatus: (thrown) => {
         const status = failureToStatus(thrown);
-        if (status.code === internal) log.error({ err: thrown }, "a command failed in an unexpected way");
+        if (status.code === internal) log.error({ err: thrown }, "failed to handle a command");
         return status;
       },
     });

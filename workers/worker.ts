@@ -18,7 +18,7 @@ import { type BlockLists, readBlockLists } from "./egress/block-lists.ts";
 import { MediaServer } from "./egress/media-server.ts";
 import { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import { ControlCaller } from "./fleet/control-caller.ts";
-import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
+import { FleetLink, type WorkerStopReason } from "./fleet/fleet-link.ts";
 import { IdentityFile } from "./fleet/identity.ts";
 import { LogSender } from "./fleet/log-sender.ts";
 import { ReportSender } from "./fleet/report-sender.ts";
@@ -31,12 +31,12 @@ import { BrowserPool } from "./pool/browser-pool.ts";
 import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
 import { ProfileStore } from "./profiles/profile-store.ts";
-import { salvageProfile } from "./profiles/save-profile.ts";
+import { recoverProfile } from "./profiles/save-profile.ts";
 import { SessionTable, type SessionTableOptions } from "./session/session-table.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
 import { WorkerServer } from "./worker-server.ts";
 
-/** Files in the log of an ended session. Their names, up to 255 bytes each, fit into its 64 KiB. */
+/** Maximum number of files listed in the log of an ended session. Names of 255 bytes each fit into the log's 64 KiB. */
 const maxListedFiles = 200;
 
 export interface WorkerOptions {
@@ -44,24 +44,24 @@ export interface WorkerOptions {
   /** Environment variables, including the paths of browsers. */
   readonly env: Environment;
   readonly log: Log;
-  /** Called when the worker is no longer needed. */
-  onFate(fate: WorkerFate): void;
+  /** Called when the worker must stop. */
+  onStopRequired(stopReason: WorkerStopReason): void;
 }
 
 export interface Worker {
-  /** Refuses new sessions. Resolves when the last session has ended, `patience` is over, or the signal aborts. */
+  /** Refuses new sessions and fetches. Resolves when all have ended, after `patience` ms, or when the signal aborts. */
   drain(patience: number, signal: AbortSignal): Promise<void>;
-  /** Refuses new sessions, ends running sessions with the reason, and removes their files. */
+  /** Refuses new sessions and fetches, ends all sessions with the reason, fails all fetches and removes all files. */
   stop(reason: SessionEndedReason): Promise<void>;
 }
 
 /** Starts a worker: finds browsers, creates isolation slots, listens, and registers with the control processes. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { config, log } = options;
-  const ground = await layGround(options);
-  const { runtimes, slots } = ground;
-  const sessionParts = makeSessions(options, ground, {
-    onRoom: () => void link.sayNow(),
+  const resources = await prepareResources(options);
+  const { runtimes, slots } = resources;
+  const sessionParts = makeSessions(options, resources, {
+    onRoom: () => void link.sendHeartbeat(),
     onLog: (placement, session) => {
       const files = session.files.slice(0, maxListedFiles);
       logSender.add(placement, () => {
@@ -72,10 +72,10 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   });
   const { sessions, browsers, fetches, metrics } = sessionParts;
   await probeBrowsers(browsers, slots);
-  const link: FleetLink = await makeLink(options, ground, sessions, () => spanSender.start());
+  const link: FleetLink = await makeLink(options, resources, sessions, () => spanSender.start());
   const spanSender = new SpanSender(link, log);
   const logSender = new LogSender({ link, onOutcome: (outcome, count) => metrics.logs.inc({ outcome }, count) });
-  const server = new WorkerServer({ ...ground, sessions, fetches, log, secretHash: () => link.secretHash, metrics });
+  const server = new WorkerServer({ ...resources, sessions, fetches, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, fetches, link, log });
   metrics.registerPressure(pressure);
@@ -89,21 +89,30 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   pressure.start();
   browsers.start();
   await link.start();
-  const sender = new ReportSender(ground.reports, link);
+  const sender = new ReportSender(resources.reports, link);
   sender.start();
   log.info(
-    { ...processIdentity("worker"), slots: config.slots, runtimes: [...runtimes.keys()], isolation, browserSandbox },
+    {
+      ...processIdentity("worker"),
+      slots: config.slots,
+      runtimes: [...runtimes.keys()],
+      isolation,
+      browser_sandbox: browserSandbox,
+    },
     "the worker has started",
   );
   return {
     drain: (patience, signal) => drain({ sessions, fetches, link }, patience, signal),
     stop: (reason) =>
-      stopAll({ ...ground, ...sessionParts, link, sender, logSender, spanSender, server, internal, pressure }, reason),
+      stopAll(
+        { ...resources, ...sessionParts, link, sender, logSender, spanSender, server, internal, pressure },
+        reason,
+      ),
   };
 }
 
-/** Parts of the worker on which sessions depend. */
-interface Ground {
+/** Components and data that sessions use. */
+interface SessionResources {
   readonly runtimes: Awaited<ReturnType<typeof probeRuntimes>>;
   readonly slots: SlotPool;
   readonly mediaServer: MediaServer | undefined;
@@ -112,7 +121,7 @@ interface Ground {
   readonly blockLists: BlockLists;
 }
 
-async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
+async function prepareResources({ config, env, log }: WorkerOptions): Promise<SessionResources> {
   const blockLists = await readBlockLists(config.blockLists);
   const executables = findBrowsers({ env, dataDirectory: config.dataDir, platform: process.platform, disk: realDisk });
   const runtimes = await probeRuntimes(executables);
@@ -126,7 +135,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
     log,
     allow: config.egressAllow,
     showRemedy: config.embedded,
-    salvage: (directory, launchRecord) => salvageProfile(directory, launchRecord, log),
+    recoverProfile: (directory, launchRecord) => recoverProfile(directory, launchRecord, log),
     isolation: config.isolation,
     browserSandbox: config.browserSandbox,
     scratch: config.scratch,
@@ -150,19 +159,19 @@ async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<vo
     await browsers.stop();
     await slots.stop();
     if (slots.sandbox === "none") throw error;
-    const complaint = error instanceof Error ? error.message : String(error);
+    const errorOutput = error instanceof Error ? error.message : String(error);
     const what = "the first browser could not be launched in its sandbox";
-    throw new ConfinementError({ what, complaint, isRoot: false, optOut: "BROWSER_SANDBOX=off" });
+    throw new ConfinementError({ what, errorOutput, isRoot: false, optOut: "BROWSER_SANDBOX=off" });
   }
 }
 
-/** Creates the session table. */
+/** Creates the session table and the browsers, metrics and watchdog that it uses. */
 function makeSessions(
   { config, log }: WorkerOptions,
-  ground: Ground,
+  resources: SessionResources,
   listeners: Pick<SessionTableOptions, "onRoom" | "onLog">,
 ) {
-  const { runtimes, slots, mediaServer, profiles, reports, blockLists } = ground;
+  const { runtimes, slots, mediaServer, profiles, reports, blockLists } = resources;
   const metrics = createWorkerMetrics({
     sessions: () => sessions,
     browsers: () => browsers,
@@ -213,12 +222,12 @@ function makeSessions(
 
 async function makeLink(
   options: WorkerOptions,
-  ground: Ground,
+  resources: SessionResources,
   sessions: SessionTable,
   onExportsSpans: () => void,
 ): Promise<FleetLink> {
-  const { config, log, onFate } = options;
-  const { runtimes, profiles } = ground;
+  const { config, log, onStopRequired } = options;
+  const { runtimes, profiles } = resources;
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
   return new FleetLink({
@@ -236,7 +245,7 @@ async function makeLink(
     sessions,
     profiles,
     log,
-    onFate,
+    onStopRequired,
     onExportsSpans,
   });
 }
@@ -256,9 +265,10 @@ function watchPressure({
     onChange: (closedBy, pressure) => {
       sessions.closedBy = closedBy;
       if (closedBy) fetches.dropKept();
-      void link.sayNow();
-      if (closedBy) log.warn({ closedBy, ...pressure }, "the machine is under pressure: no new sessions are taken");
-      else log.info({ ...pressure }, "the pressure is gone: new sessions are taken again");
+      void link.sendHeartbeat();
+      if (closedBy)
+        log.warn({ closed_by: closedBy, ...pressure }, "closed to new sessions because the machine is under pressure");
+      else log.info({ ...pressure }, "open to new sessions again: the pressure has ended");
     },
   });
 }
@@ -305,7 +315,7 @@ async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> 
   } = parts;
   pressure.stop();
   sessions.drain(0);
-  await link.sayNow();
+  await link.sendHeartbeat();
   await Promise.all([sessions.stop(reason), fetches.stop()]);
   watchdog.stop();
   await link.handOver(profiles);

@@ -106,7 +106,7 @@ async function setUp(gateways: readonly string[]) {
   await identityFile.claim(process.pid);
   const sessions = new TestSessions();
   const reports = new Reports();
-  const fates: string[] = [];
+  const stopReasons: string[] = [];
   const make = () => {
     const link = new FleetLink({
       control: new ControlCaller(gateways, undefined, silentLog),
@@ -122,7 +122,7 @@ async function setUp(gateways: readonly string[]) {
       }),
       sessions: sessions as unknown as SessionTable,
       log: silent,
-      onFate: (fate) => fates.push(fate),
+      onStopRequired: (stopReason) => stopReasons.push(stopReason),
     });
     const sender = new ReportSender(reports, link);
     sender.start();
@@ -133,7 +133,7 @@ async function setUp(gateways: readonly string[]) {
     });
     return { start: () => link.start(), stop: () => sender.stop().then(() => link.stop()) };
   };
-  return { directory, sessions, reports, fates, make };
+  return { directory, sessions, reports, stopReasons, make };
 }
 
 test("registers, keeps its identity secret, and reconnects with it", async () => {
@@ -211,12 +211,12 @@ test("ends the sessions that a control process does not want", async () => {
 
 test("ends all sessions when no heartbeat was accepted for a lease", async () => {
   const gateway = new TestControl();
-  const { sessions, fates, make } = await setUp([await gateway.start("127.0.0.1:0", 500)]);
+  const { sessions, stopReasons, make } = await setUp([await gateway.start("127.0.0.1:0", 500)]);
   sessions.held = [{ sessionId: "ses_1", placementEpoch: 1n }];
   await make().start();
   await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
   gateway.stop();
-  await expect.poll(() => fates.length).toBeGreaterThan(0);
+  await expect.poll(() => stopReasons.length).toBeGreaterThan(0);
   expect(sessions.endings).toEqual([SessionEndedReason.WORKER_LOST]);
 });
 
@@ -231,7 +231,7 @@ test("switches to another gateway when one does not answer", async () => {
 test("switches to another gateway when its own dies, as the same worker with its sessions", async () => {
   const [first, second] = [new TestControl(), new TestControl()];
   onTestFinished(() => second.stop());
-  const { sessions, reports, fates, make } = await setUp([
+  const { sessions, reports, stopReasons, make } = await setUp([
     await first.start("127.0.0.1:0", 8_000),
     await second.start("127.0.0.1:0", 8_000),
   ]);
@@ -245,7 +245,7 @@ test("switches to another gateway when its own dies, as the same worker with its
   await expect.poll(() => second.heartbeats.length).toBeGreaterThan(0);
   expect(second.registrations).toEqual([]);
   expect(second.heartbeats[0]).toMatchObject({ incarnation: 7n, sessions: [placement] });
-  expect([...fates, ...sessions.endings]).toEqual([]);
+  expect([...stopReasons, ...sessions.endings]).toEqual([]);
 });
 
 test("keeps its lease when its control process dies and most addresses do not answer", async () => {
@@ -258,20 +258,20 @@ test("keeps its lease when its control process dies and most addresses do not an
   onTestFinished(() => controls.forEach((control) => void control.stop()));
   const [first, second] = await Promise.all(controls.map((control) => control.start("127.0.0.1:0", 4_000)));
   const [before, ...between] = silent.map((server) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const { fates, make } = await setUp([before, first, ...between, second].map(String));
+  const { stopReasons, make } = await setUp([before, first, ...between, second].map(String));
   await make().start();
   const called = () => controls.filter(({ heartbeats }) => heartbeats.length > 0);
   await expect.poll(() => called().length).toBe(1);
   called()[0]?.stop();
   await expect.poll(() => called().length).toBe(2);
-  expect(fates).toEqual([]);
+  expect(stopReasons).toEqual([]);
 });
 
 test("reports that another process runs under its name", async () => {
   const gateway = new TestControl();
   onTestFinished(() => gateway.stop());
   gateway.refusal = fail("conflict", {}, { detail: "no" });
-  const { fates, make } = await setUp([await gateway.start("127.0.0.1:0")]);
+  const { stopReasons, make } = await setUp([await gateway.start("127.0.0.1:0")]);
   await make().start();
-  await expect.poll(() => fates).toContain("superseded");
+  await expect.poll(() => stopReasons).toContain("superseded");
 });

@@ -47,7 +47,7 @@ test("captures a tab that navigated to another site while its capture began", as
       });
     }`;
     await page.session.send("Runtime.evaluate", { expression: hold });
-    const outcome = capture.ask("offer", shown).then(({ sdp }) => sdp, String);
+    const outcome = capture.call("offer", shown).then(({ sdp }) => sdp, String);
     await page.session.send("Runtime.evaluate", { expression: "asked", awaitPromise: true });
     await go(site.url("/plain.html").replace("127.0.0.1", "localhost"));
     await page.session.send("Runtime.evaluate", { expression: "goOn()" });
@@ -57,7 +57,7 @@ test("captures a tab that navigated to another site while its capture began", as
 
   const offered = async () => {
     await using capture = await CapturePage.open(browser, capturePage);
-    return (await capture.ask("offer", shown)).sdp;
+    return (await capture.call("offer", shown)).sdp;
   };
   await expect.poll(() => offered().catch(String), { timeout: 20_000, interval: 500 }).toContain("VP8");
 }, 60_000);

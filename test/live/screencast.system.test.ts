@@ -20,7 +20,7 @@ test("the screencast restarts for a limited time while a new page's pictures hav
   const shown: LiveFrame[] = [];
   const pages = { shown: { id: "page_1", isCrashed: false, tab: { session } } } as unknown as PageRegistry;
   const screencast = new Screencast(pages, { onFrame: (frame) => void shown.push(frame), wantsFrame: () => true });
-  screencast.turn(true);
+  screencast.setEnabled(true);
   const begin = ["Page.bringToFront", "Page.startScreencast"];
   expect(sent.splice(0)).toEqual(begin);
   const metadata = { deviceWidth: 1280, deviceHeight: 720 };
@@ -44,6 +44,6 @@ test("the screencast restarts for a limited time while a new page's pictures hav
   Object.assign(metadata, { deviceWidth: 3_000, deviceHeight: 1_000 });
   come(picture(1_600, 533));
   expect(shown.map(({ width }) => width)).toEqual([1_280, 1_280, 1_280, 1_280, 3_000]);
-  screencast.turn(false);
+  screencast.setEnabled(false);
   vi.useRealTimers();
 });

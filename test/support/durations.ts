@@ -368,5 +368,5 @@ export const durations: readonly DurationRow[] = [
   ["workers/session/ending-notice.ts", "noticeMs", "60_000", "sessions/session-options.browser.test.ts"],
   ["workers/session/session.ts", "withoutClientsMs", "30_000", "workers/patience.system.test.ts"],
   ["workers/session/session-table.ts", "launchMs", "30_000", "workers/patience.system.test.ts"],
-  ["workers/session/session-table.ts", "longestLifetimeMs", "86_400_000", "unit"],
+  ["workers/session/session-table.ts", "defaultLifetimeMs", "86_400_000", "unit"],
 ];

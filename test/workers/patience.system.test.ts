@@ -41,7 +41,7 @@ import { checkProxy } from "../../workers/egress/proxy-check.ts";
 import { admitThroughProxy, type EgressGuard } from "../../workers/egress/resolver.ts";
 import { connectTarget } from "../../workers/egress/tunnel.ts";
 import { Upstream } from "../../workers/egress/upstream.ts";
-import { FleetLink, type FleetLinkOptions, type WorkerFate } from "../../workers/fleet/fleet-link.ts";
+import { FleetLink, type FleetLinkOptions, type WorkerStopReason } from "../../workers/fleet/fleet-link.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
 import type { Slot } from "../../workers/isolation/slot.ts";
 import { SlotHost, type SlotHostOptions } from "../../workers/isolation/slot-host.ts";
@@ -109,7 +109,7 @@ async function startLink(answer: (timeoutMs: number) => Promise<void>): Promise<
     describe: () => ({ address: "127.0.0.1:1", runtimes: [], slots: 1, isolation: Isolation.FLAGS }),
     sessions: { held: [], isDraining: false, launchFails: false },
     log: silent,
-    onFate: () => undefined,
+    onStopRequired: () => undefined,
   } as unknown as FleetLinkOptions);
   onTestFinished(() => void link.stop());
   await link.start();
@@ -251,10 +251,10 @@ test("exits the process when its worker does not stop in time", async () => {
   vi.spyOn(process, "on").mockReturnThis();
   startWorker.mockResolvedValue({ stop: never });
   await import("../../workers/main.ts");
-  const [options]: { onFate(fate: WorkerFate): void }[] = startWorker.mock.calls.flat();
+  const [options]: { onStopRequired(stopReason: WorkerStopReason): void }[] = startWorker.mock.calls.flat();
   await expectToTake("workers/main.ts stopMs", (onOver) => {
     vi.spyOn(process, "exit").mockImplementation(onOver as () => never);
-    options?.onFate("superseded");
+    options?.onStopRequired("superseded");
   });
 });
 
@@ -354,11 +354,11 @@ test("publishes a session for some seconds after its last viewer left", async ()
     },
   };
   const publication = new Publication({ pages } as unknown as PublicationParts);
-  publication.turn(true);
-  publication.turn(false);
+  publication.setEnabled(true);
+  publication.setEnabled(false);
   await expectToTake("workers/live/publication.ts lingerMs", (onOver) => {
     // A new token starts another attempt immediately.
-    const learn = () => publication.learn("token");
+    const learn = () => publication.setToken("token");
     setInterval(() => (performance.now() - lastTry > 1_000 ? onOver() : learn()), 500);
   });
 });

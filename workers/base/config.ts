@@ -54,7 +54,7 @@ export interface WorkerConfig extends IsolationConfig {
   readonly blockLists: readonly BlockListFile[];
   /** LiveKit server for video, if any. */
   readonly livekitUrl: string | undefined;
-  /** Seconds for which sessions may continue after the worker was asked to stop. */
+  /** Maximum seconds for which sessions may continue after a stop signal or a drain request. */
   readonly drainSeconds: number;
   /** Machine pressure in percent above which the worker accepts no new sessions; 100 disables the check. */
   readonly closeAt: { readonly memory: number; readonly cpu: number };

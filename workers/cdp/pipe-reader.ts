@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { Allowance } from "../../src/platform/allowance.ts";
 import { pipeBounds, pipeTotals } from "./pipe-bounds.ts";
 
-/** Bytes kept of a skipped message, to identify the answer or event. */
+/** Bytes of a skipped message that are kept to identify the answer or event. */
 const headBytes = 256;
 
 /** Messages of one chunk after which the reader yields to the event loop. Handling 50 takes about 5 ms. */

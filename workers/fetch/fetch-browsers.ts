@@ -84,7 +84,7 @@ export class FetchBrowsers implements SpareBrowsers {
     return this.#kept.size + this.#disposing.size;
   }
 
-  /** Frees the slot of the least recently used browser. */
+  /** Frees a slot: waits for a browser in teardown, else disposes of the least recently used kept browser. */
   async freeSlot(): Promise<void> {
     const [disposing] = this.#disposing;
     const [oldest] = this.#kept;
@@ -152,7 +152,7 @@ export class FetchBrowsers implements SpareBrowsers {
     );
     const isAlive = await context.dispose();
     // A browser that does not close a context is not used again.
-    if (!isAlive) browser.lose(await within(browser.lost, times.loss, "the browser did not close a page"));
+    if (!isAlive) browser.reportLost(await within(browser.lost, times.loss, "the browser did not close a page"));
     if ("page" in outcome && (isAlive || outcome.page.header.complete)) return outcome.page;
     if ("page" in outcome) await outcome.page[Symbol.asyncDispose]();
     caller.throwIfAborted();
@@ -204,7 +204,7 @@ export class FetchBrowsers implements SpareBrowsers {
     const browser = await this.#take(plan, device);
     for (const target of command.egressAllow) browser.relay.allow.add(target);
     if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: command.proxyCheck, onChange: () => undefined });
-    this.#options.watchdog.attend(browser.slot, browser.lose);
+    this.#options.watchdog.watch(browser.slot, browser.reportLost);
     const lost = new AbortController();
     browser.lost.then((detail) => {
       lost.abort(browserLost(detail));

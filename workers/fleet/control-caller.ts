@@ -36,7 +36,8 @@ interface Connection {
 
 /**
  * Calls one control process as long as it answers. After a failure, connects to all control processes at the same time
- * and takes the first that accepts. So addresses of ended processes, which DNS lists for a while, delay no call.
+ * and takes the first that accepts. Addresses of ended processes, which DNS lists for a while, therefore do not delay
+ * calls.
  */
 export class ControlCaller {
   readonly #entries: readonly string[];
@@ -45,7 +46,7 @@ export class ControlCaller {
   /** Undefined before the first call and after a failed call. */
   #connection: Promise<Connection> | undefined;
   /** Address of the control process that was called last. */
-  called = "";
+  lastTarget = "";
 
   constructor(entries: readonly string[], tls: FleetTlsFiles | undefined, log: Log) {
     this.#entries = entries;
@@ -62,24 +63,24 @@ export class ControlCaller {
     const connection = this.#connection;
     try {
       const { client, target } = await connection;
-      this.called = target;
+      this.lastTarget = target;
       return await callUnary(client, method, request, options);
     } catch (thrown) {
-      this.#leave(connection);
+      this.#discard(connection);
       throw thrown;
     }
   }
 
   close(): void {
-    if (this.#connection) this.#leave(this.#connection);
+    if (this.#connection) this.#discard(this.#connection);
   }
 
   #connect(): Promise<Connection> {
-    const connection = this.#open(() => this.#leave(connection));
+    const connection = this.#open(() => this.#discard(connection));
     return connection;
   }
 
-  #leave(connection: Promise<Connection>): void {
+  #discard(connection: Promise<Connection>): void {
     // A concurrent call may have replaced the connection already, and the replacement must stay.
     if (this.#connection === connection) this.#connection = undefined;
     connection.then(({ client }) => client.close()).catch(() => undefined);
@@ -87,7 +88,7 @@ export class ControlCaller {
 
   /** Opens a connection, and calls the listener when it is lost. */
   async #open(onLost: () => void): Promise<Connection> {
-    const failed = this.called;
+    const failed = this.lastTarget;
     const addresses = await findControlProcesses(this.#entries);
     const connections = addresses.map(({ target, name }): Connection => {
       const options = { ...channelOptions, ...(name !== undefined && dialledAs(name)) };
@@ -99,7 +100,7 @@ export class ControlCaller {
       return connection;
     });
     const first = await Promise.any(accepted).catch(() => undefined);
-    // A call by a lost connection would wait for an ended process.
+    // A call over a lost connection would wait for an ended process.
     first?.client.getChannel().watchConnectivityState(connectivityState.READY, Number.POSITIVE_INFINITY, onLost);
     // If none accepts, the call to any of them fails with the reason.
     const taken = first ?? (connections[0] as Connection);

@@ -33,11 +33,11 @@ export interface WorkerDescription {
 }
 
 /**
- * Why a worker must stop. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended.
- * `superseded`: another process runs under the same identity. `drain requested`: by the operator; running sessions
- * continue.
+ * Reason to stop a worker. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended. A standalone
+ * worker then registers again. `superseded`: another process runs under the same identity. `drain requested`: by the
+ * operator. Running sessions continue.
  */
-export type WorkerFate = "lease lost" | "superseded" | "drain requested";
+export type WorkerStopReason = "lease lost" | "superseded" | "drain requested";
 
 export interface FleetLinkOptions {
   readonly control: ControlCaller;
@@ -47,7 +47,7 @@ export interface FleetLinkOptions {
   readonly sessions: SessionTable;
   readonly profiles?: ProfileStore;
   readonly log: Log;
-  onFate(fate: WorkerFate): void;
+  onStopRequired(stopReason: WorkerStopReason): void;
   /** Called after each registration with a control process that exports spans. */
   onExportsSpans?(): void;
 }
@@ -61,7 +61,7 @@ interface Lease {
 
 /**
  * Registers a worker with control processes, renews its lease by heartbeats and ends sessions that the control process
- * rejects.
+ * no longer lists.
  */
 export class FleetLink {
   readonly #options: FleetLinkOptions;
@@ -73,8 +73,8 @@ export class FleetLink {
   /** Lease duration from the last registration: the longest time without an accepted heartbeat. */
   #leaseMs = 8_000;
   #acceptedAt = performance.now();
-  /** Whether a missing answer was logged, so that following ones are not logged. */
-  #isSilent = false;
+  /** Whether a failed call was logged. Later failures are not logged until a heartbeat is accepted. */
+  #isFailureLogged = false;
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: FleetLinkOptions) {
@@ -87,7 +87,7 @@ export class FleetLink {
     this.#running = Promise.all([this.#keepLease(), this.#watchLease()]).then(() => undefined);
   }
 
-  /** Hash that gateways send to prove that they know this worker. Undefined before the first registration. */
+  /** Hash that gateways send to prove that they know this worker. Undefined if the worker was never registered. */
   get secretHash(): string | undefined {
     return this.#identity && hashControlSecret(this.#identity.workerSecret);
   }
@@ -107,7 +107,7 @@ export class FleetLink {
   }
 
   /** Sends a heartbeat immediately, for example when the worker starts to drain. */
-  async sayNow(): Promise<void> {
+  async sendHeartbeat(): Promise<void> {
     await this.#heartbeat();
   }
 
@@ -117,7 +117,7 @@ export class FleetLink {
   async handOver(profiles: ProfileStore): Promise<void> {
     const deadline = performance.now() + times.handOver;
     while (this.#lease && performance.now() < deadline && (await profiles.pending()).length > 0) {
-      await this.sayNow();
+      await this.sendHeartbeat();
       await sleep(times.retry / 3);
     }
   }
@@ -126,14 +126,14 @@ export class FleetLink {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
-    await this.ask(ControlService.method.heartbeat, (incarnation) =>
+    await this.call(ControlService.method.heartbeat, (incarnation) =>
       create(HeartbeatRequestSchema, { incarnation, draining: true, leaving: true }),
     );
     this.#options.control.close();
   }
 
   /** Calls a control process as the registered worker. Resolves with undefined if unregistered or after a failure. */
-  async ask<I extends DescMessage, O extends DescMessage>(
+  async call<I extends DescMessage, O extends DescMessage>(
     method: ControlMethod<I, O>,
     makeRequest: (incarnation: bigint) => MessageShape<I>,
   ): Promise<MessageShape<O> | undefined> {
@@ -180,7 +180,7 @@ export class FleetLink {
     this.#identity = { workerId, workerSecret };
     await identityFile.write(this.#identity);
     log.info(
-      { ...processIdentity("worker"), workerId, incarnation: Number(incarnation) },
+      { ...processIdentity("worker"), worker_id: workerId, incarnation: Number(incarnation) },
       "registered with a control process",
     );
     this.#leaseMs = leaseMs;
@@ -191,11 +191,11 @@ export class FleetLink {
 
   /** Sends a heartbeat. Resolves to true if a control process accepted the heartbeat. */
   async #heartbeat(): Promise<boolean> {
-    const { sessions, profiles, log, onFate } = this.#options;
+    const { sessions, profiles, log, onStopRequired } = this.#options;
     const waiting = (await profiles?.pending()) ?? [];
     const held = sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch }));
     const sentAt = performance.now();
-    const answer = await this.ask(ControlService.method.heartbeat, (incarnation) =>
+    const answer = await this.call(ControlService.method.heartbeat, (incarnation) =>
       create(HeartbeatRequestSchema, {
         incarnation,
         draining: sessions.isDraining,
@@ -207,14 +207,14 @@ export class FleetLink {
     );
     if (!answer) return false;
     this.#acceptedAt = sentAt;
-    this.#isSilent = false;
-    log.debug({ sessions: held.map(({ sessionId }) => sessionId) }, "control process accepted a heartbeat");
+    this.#isFailureLogged = false;
+    log.debug({ session_ids: held.map(({ sessionId }) => sessionId) }, "the control process accepted a heartbeat");
     for (const placement of answer.unwanted) {
-      log.info({ session: placement.sessionId }, "ending a session that control no longer wants");
+      log.info({ session_id: placement.sessionId }, "ending a session that the control process no longer lists");
       sessions.destroy(placement);
     }
     for (const placement of answer.settledProfiles) await profiles?.drop(placement);
-    if (answer.drain && !sessions.isDraining) onFate("drain requested");
+    if (answer.drain && !sessions.isDraining) onStopRequired("drain requested");
     return true;
   }
 
@@ -232,34 +232,34 @@ export class FleetLink {
   }
 
   async #loseLease(): Promise<void> {
-    const { sessions, log, onFate } = this.#options;
+    const { sessions, log, onStopRequired } = this.#options;
     const hadLease = this.#lease !== undefined;
     this.#lease = undefined;
     this.#acceptedAt = performance.now();
     if (hadLease)
       log.error({ sessions: sessions.held.length }, "lease expired without an accepted heartbeat; ending all sessions");
     await sessions.endAll(SessionEndedReason.WORKER_LOST);
-    onFate("lease lost");
+    onStopRequired("lease lost");
   }
 
   #onFailure(thrown: unknown): void {
-    const { log, onFate, control } = this.#options;
+    const { log, onStopRequired, control } = this.#options;
     if (this.#stopping.signal.aborted) return;
     const failure = statusToFailure(thrown);
     if (failure.slug === "conflict") {
-      onFate("superseded");
+      onStopRequired("superseded");
       return;
     }
     if (failure.slug === "unauthorized") {
       // A worker that is unknown even while it registers needs a new identity, because the database was replaced.
       if (this.#lease === undefined) this.#identity = undefined;
       this.#lease = undefined;
-      log.warn({ err: failure.message }, "control process does not know this worker");
-    } else if (!this.#isSilent) {
-      this.#isSilent = true;
+      log.warn({ err: failure.message }, "the control process does not know this worker");
+    } else if (!this.#isFailureLogged) {
+      this.#isFailureLogged = true;
       log.warn(
-        // The cause of an unreachable process has the reason, such as a refused connection.
-        { err: thrown instanceof Error ? thrown.message : failure.message, control: control.called },
+        // If the process is unreachable, the thrown error names the cause, such as a refused connection.
+        { err: thrown instanceof Error ? thrown.message : failure.message, control: control.lastTarget },
         "failed to call the control process; trying the next one",
       );
     }

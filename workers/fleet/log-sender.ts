@@ -15,14 +15,14 @@ import type { FleetLink } from "./fleet-link.ts";
 /** Maximum sizes in bytes: of a compressed log, of the logs in one call, and of all logs that wait. */
 export const logSizes = { log: 64 * 1024, batch: 1024 * 1024, waiting: 8 * 1024 * 1024 };
 
-/** Ended sessions whose logs wait for compression. Each has up to 256 KiB. */
+/** Maximum number of logs that wait for compression. Each has up to 256 KiB. */
 const maxUnpacked = 100;
 
-/** Outcome of a log: stored, or lost. */
+/** Whether a control process stored a log. */
 type LogOutcome = "stored" | "lost";
 
 export interface LogSenderOptions {
-  readonly link: Pick<FleetLink, "ask" | "storesLogs">;
+  readonly link: Pick<FleetLink, "call" | "storesLogs">;
   /** Called with the outcome of a number of logs. */
   onOutcome(outcome: LogOutcome, count: number): void;
 }
@@ -45,7 +45,7 @@ export class LogSender {
     this.#options = options;
   }
 
-  /** Adds the log of an ended session. `read` is called once, later. */
+  /** Adds the log of an ended session. `read` is called later, at most once. */
   add(placement: Placement, read: () => SessionLogPage): void {
     if (!this.#options.link.storesLogs || this.#unpacked.length >= maxUnpacked) {
       this.#options.onOutcome("lost", 1);
@@ -55,7 +55,7 @@ export class LogSender {
     this.#packing ??= this.#packAll();
   }
 
-  /** Sends the logs that wait. */
+  /** Sends the pending logs. */
   async stop(): Promise<void> {
     await this.#packing;
     await this.#sending;
@@ -80,7 +80,7 @@ export class LogSender {
   async #sendAll(): Promise<void> {
     while (this.#packed.length > 0) {
       const logs = this.#takeBatch();
-      const answer = await this.#options.link.ask(ControlService.method.storeLogs, () =>
+      const answer = await this.#options.link.call(ControlService.method.storeLogs, () =>
         create(StoreLogsRequestSchema, { logs }),
       );
       const stored = Math.min(answer?.stored ?? 0, logs.length);

@@ -44,7 +44,7 @@ export class ReportSender {
       const events = [...this.#reports.batch];
       const last = events.at(-1);
       if (!last) return;
-      const answer = await this.#link.ask(ControlService.method.report, (incarnation) =>
+      const answer = await this.#link.call(ControlService.method.report, (incarnation) =>
         create(ReportRequestSchema, { incarnation, events, sentAt: timestampNow() }),
       );
       if (!answer) return;

@@ -6,28 +6,28 @@ import type { Log } from "../base/log.ts";
 import type { FleetLink } from "./fleet-link.ts";
 
 /**
- * Sends the spans of a worker through a control process. A worker has no credentials of the collector and need not reach
- * it. Spans that cannot be sent at once are lost.
+ * Sends the spans of a worker through a control process. A worker needs no credentials for the collector and no
+ * connection to the collector. Spans that cannot be sent at once are lost.
  */
 export class SpanSender {
-  readonly #link: Pick<FleetLink, "ask" | "exportsSpans">;
+  readonly #link: Pick<FleetLink, "call" | "exportsSpans">;
   readonly #log: Log;
   #starting: Promise<ReturnType<typeof startTracing> | undefined> | undefined;
 
-  constructor(link: Pick<FleetLink, "ask" | "exportsSpans">, log: Log) {
+  constructor(link: Pick<FleetLink, "call" | "exportsSpans">, log: Log) {
     this.#link = link;
     this.#log = log;
   }
 
-  /** Starts traces, unless they have started. */
+  /** Starts tracing, unless it has started. */
   start(): void {
     this.#starting ??= this.#load().catch((error: unknown) => {
-      this.#log.error({ err: error }, "failed to start traces");
+      this.#log.error({ err: error }, "failed to start tracing");
       return undefined;
     });
   }
 
-  /** Sends the spans that wait. */
+  /** Sends the pending spans. */
   async stop(): Promise<void> {
     await (await this.#starting)?.stop();
   }
@@ -37,7 +37,7 @@ export class SpanSender {
     const { startTracing } = await import("../../src/platform/traces/tracing.ts");
     return startTracing({
       identity: processIdentity("worker"),
-      // Spans of a worker continue traces of gateways, which have decided.
+      // The worker's spans belong to traces of gateways, and the gateways decide which traces are sampled.
       share: 0,
       send: (spans) => this.#send(spans),
     });
@@ -46,7 +46,7 @@ export class SpanSender {
   async #send(spans: Uint8Array): Promise<boolean> {
     if (!this.#link.exportsSpans) return false;
     const request = create(ExportSpansRequestSchema, { spans });
-    const answer = await this.#link.ask(ControlService.method.exportSpans, () => request);
+    const answer = await this.#link.call(ControlService.method.exportSpans, () => request);
     return answer !== undefined;
   }
 }

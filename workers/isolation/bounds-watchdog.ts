@@ -23,10 +23,10 @@ export interface BoundsWatchdogOptions {
   onOver?(bound: BoundName): void;
 }
 
-interface Attended extends Occupant, MeasuredDirectories {
+interface WatchedSlot extends Occupant, MeasuredDirectories {
   readonly slot: Slot;
   leader: number | undefined;
-  weighedAt: number;
+  exactAt: number;
   end(detail: string): void;
 }
 
@@ -35,7 +35,7 @@ export class BoundsWatchdog {
   readonly #options: BoundsWatchdogOptions;
   readonly #census = new SlotCensus();
   readonly #diskWatch: DiskWatch;
-  readonly #attended = new Set<Attended>();
+  readonly #watched = new Set<WatchedSlot>();
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
@@ -45,20 +45,20 @@ export class BoundsWatchdog {
   }
 
   /** Checks a session's slot until its processes are killed. `end` is called once, with the bound that was exceeded. */
-  attend(slot: Slot, end: (detail: string) => void): void {
-    const attended: Attended = {
+  watch(slot: Slot, end: (detail: string) => void): void {
+    const watched: WatchedSlot = {
       slot,
       uid: slot.uid,
       leader: undefined,
-      weighedAt: Number.NEGATIVE_INFINITY,
+      exactAt: Number.NEGATIVE_INFINITY,
       directories: [slot.directory, slot.storage],
       measuredAt: undefined,
       end,
     };
-    this.#attended.add(attended);
+    this.#watched.add(watched);
     slot.ready.then(
       ({ record }) => {
-        attended.leader = readLaunchRecord(record)?.pid;
+        watched.leader = readLaunchRecord(record)?.pid;
       },
       () => undefined,
     );
@@ -79,37 +79,37 @@ export class BoundsWatchdog {
   }
 
   #check(): void {
-    for (const attended of this.#attended) if (attended.slot.isKilled) this.#attended.delete(attended);
-    const all = [...this.#attended];
+    for (const watched of this.#watched) if (watched.slot.isKilled) this.#watched.delete(watched);
+    const all = [...this.#watched];
     if (all.length === 0) return;
     const usages = this.#census.count(all);
-    for (const [index, attended] of all.entries()) {
+    for (const [index, watched] of all.entries()) {
       const usage = usages[index];
-      if (usage) this.#judge(attended, usage);
+      if (usage) this.#checkUsage(watched, usage);
     }
-    void this.#diskWatch.measure([...this.#attended], (attended, bytes) =>
-      this.#over(attended, "disk", inMebibytes(bytes)),
+    void this.#diskWatch.measure([...this.#watched], (watched, bytes) =>
+      this.#over(watched, "disk", inMebibytes(bytes)),
     );
     const { memoryBytes } = this.#options.bounds;
     this.#checkIn(usages.some((usage) => usage.memoryBytes > memoryBytes / 2) ? alertMs : checkMs);
   }
 
-  #judge(attended: Attended, usage: SlotUsage): void {
+  #checkUsage(watched: WatchedSlot, usage: SlotUsage): void {
     const { bounds } = this.#options;
-    if (usage.tasks > bounds.tasks) this.#over(attended, "tasks", String(usage.tasks));
-    if (usage.memoryBytes > bounds.memoryBytes) void this.#weigh(attended, usage);
+    if (usage.tasks > bounds.tasks) this.#over(watched, "tasks", String(usage.tasks));
+    if (usage.memoryBytes > bounds.memoryBytes) void this.#checkMemory(watched, usage);
   }
 
-  async #weigh(attended: Attended, usage: SlotUsage): Promise<void> {
+  async #checkMemory(watched: WatchedSlot, usage: SlotUsage): Promise<void> {
     const { memoryBytes } = this.#options.bounds;
-    if (performance.now() - attended.weighedAt < weighMs) return;
-    attended.weighedAt = performance.now();
+    if (performance.now() - watched.exactAt < weighMs) return;
+    watched.exactAt = performance.now();
     const exact = await exactMemory(usage);
-    if (exact > memoryBytes) this.#over(attended, "memory", inMebibytes(exact));
+    if (exact > memoryBytes) this.#over(watched, "memory", inMebibytes(exact));
   }
 
-  #over(attended: Attended, bound: BoundName, taken: string): void {
-    if (!this.#attended.delete(attended)) return;
+  #over(watched: WatchedSlot, bound: BoundName, taken: string): void {
+    if (!this.#watched.delete(watched)) return;
     const { bounds, onOver } = this.#options;
     const allowed = {
       memory: `${inMebibytes(bounds.memoryBytes)} of memory`,
@@ -117,7 +117,7 @@ export class BoundsWatchdog {
       disk: `${inMebibytes(bounds.diskBytes)} on disk`,
     };
     onOver?.(bound);
-    attended.end(`the session exceeded its bound of ${allowed[bound]}: it used ${taken}`);
+    watched.end(`the session exceeded its bound of ${allowed[bound]}: it used ${taken}`);
   }
 }
 

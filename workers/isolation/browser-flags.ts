@@ -99,7 +99,7 @@ const disabledFeatures = [
   "NetworkTimeServiceQuerying",
   "OptimizationHints",
   "PreconnectToSearch",
-  // Disabled, so that the scheme that the client requested is kept.
+  // Disabled, because upgrades to https would change the scheme that the client requested.
   "HttpsFirstBalancedModeAutoEnable",
   "HttpsUpgrades",
   // Changes to navigation, painting and storage partitioning.

@@ -26,7 +26,7 @@ const exitMs = 5_000;
 const explainMs = 500;
 
 /** Characters of stderr output kept during the launch. */
-const complaintLength = 2_000;
+const errorOutputLength = 2_000;
 
 export interface BrowserLaunch {
   runtime: BrowserRuntime;
@@ -92,7 +92,10 @@ async function launchOnce(slot: Slot, launch: BrowserLaunch): Promise<BrowserPro
   const child = spawnBrowser(slot, entrance, { ...launch, extension }, executable);
   const running = new RunningBrowser(slot, child, launch.onFault);
   try {
-    return await raceSignal(running.beforeDeath(connect(running, extension && new HiddenPage(extension.page))), signal);
+    return await raceSignal(
+      running.unlessExited(connect(running, extension && new HiddenPage(extension.page))),
+      signal,
+    );
   } catch (error) {
     await running.kill();
     throw error;
@@ -114,9 +117,9 @@ class RunningBrowser {
   readonly ended: Promise<void>;
   readonly #slot: Slot;
   readonly #child: ChildProcess;
-  readonly #complaints: Readable;
-  readonly #leave: (exit: BrowserExit) => void;
-  #complaint = "";
+  readonly #stderr: Readable;
+  readonly #resolveExited: (exit: BrowserExit) => void;
+  #errorOutput = "";
   #isGone = false;
 
   constructor(slot: Slot, child: ChildProcess, onFault: (error: unknown) => void = () => undefined) {
@@ -126,38 +129,38 @@ class RunningBrowser {
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     this.exited = promise;
     this.ended = ended;
-    this.#leave = resolve;
-    const { input, output, complaints } = pipesOf(child);
-    complaints.setEncoding("utf8").on("data", (text: string) => {
-      this.#complaint = (this.#complaint + text).slice(-complaintLength);
+    this.#resolveExited = resolve;
+    const { input, output, stderr } = pipesOf(child);
+    stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#errorOutput = (this.#errorOutput + text).slice(-errorOutputLength);
     });
     this.connection = new CdpConnection(input, output, (error) => {
       onFault(error);
-      this.#gone();
+      this.#onGone();
     });
-    output.once("close", () => this.#gone());
+    output.once("close", () => this.#onGone());
     child.once("exit", () => {
       end();
-      this.#gone();
+      this.#onGone();
     });
     child.once("error", (error) => {
-      this.#complaint = error.message;
-      this.#gone();
+      this.#errorOutput = error.message;
+      this.#onGone();
     });
-    this.#complaints = complaints;
+    this.#stderr = stderr;
   }
 
   /** Settles like a promise, or rejects with the browser's stderr output if the browser exits first. */
-  beforeDeath<Value>(promise: Promise<Value>): Promise<Value> {
-    const died = this.exited.then(() => this.#explain());
+  unlessExited<Value>(promise: Promise<Value>): Promise<Value> {
+    const died = this.exited.then(() => this.#failWithStderr());
     // Commands to a dead browser fail without a cause. The stderr output is more specific.
     const outcome = promise.catch((error: unknown) => (this.#isGone ? died : Promise.reject(error)));
     return Promise.race([outcome, died]);
   }
 
   /** Stops reading the browser's stderr. */
-  hush(): void {
-    this.#complaints.destroy();
+  ignoreStderr(): void {
+    this.#stderr.destroy();
   }
 
   async kill(): Promise<void> {
@@ -166,18 +169,18 @@ class RunningBrowser {
     this.#child.kill("SIGKILL");
     await killing;
     await within(this.exited, exitMs, undefined);
-    this.#gone();
+    this.#onGone();
   }
 
-  #gone(): void {
+  #onGone(): void {
     this.#isGone = true;
-    this.#leave({ reason: this.#slot.isKilled ? "killed" : "crashed" });
+    this.#resolveExited({ reason: this.#slot.isKilled ? "killed" : "crashed" });
     this.connection.close();
   }
 
-  async #explain(): Promise<never> {
-    if (!this.#complaints.closed) await within(once(this.#complaints, "close"), explainMs, undefined);
-    throw new Error(`the browser exited during its launch: ${this.#complaint.trim()}`);
+  async #failWithStderr(): Promise<never> {
+    if (!this.#stderr.closed) await within(once(this.#stderr, "close"), explainMs, undefined);
+    throw new Error(`the browser exited during its launch: ${this.#errorOutput.trim()}`);
   }
 }
 
@@ -185,7 +188,7 @@ async function connect(running: RunningBrowser, capturePage: HiddenPage | undefi
   const { connection, exited, ended } = running;
   const targets = new Targets(connection);
   const [{ product }] = await Promise.all([connection.root.send("Browser.getVersion"), targets.start()]);
-  running.hush();
+  running.ignoreStderr();
   const version = product.slice(product.indexOf("/") + 1);
   return {
     version,
@@ -228,10 +231,10 @@ function spawnBrowser(
   });
 }
 
-function pipesOf({ stdio }: ChildProcess): { input: Writable; output: Readable; complaints: Readable } {
+function pipesOf({ stdio }: ChildProcess): { input: Writable; output: Readable; stderr: Readable } {
   // All descriptors are pipes, as configured above: the browser reads descriptor 3 and writes descriptor 4.
-  const [, , complaints, input, output] = stdio as [null, null, Readable, Writable, Readable];
-  return { input, output, complaints };
+  const [, , stderr, input, output] = stdio as [null, null, Readable, Writable, Readable];
+  return { input, output, stderr };
 }
 
 function hasDirectory({ runtime, keepsFiles = false }: BrowserLaunch): boolean {

@@ -1,5 +1,5 @@
 /** Error output of the probe commands, and what each output shows to be missing. */
-const lacks: readonly (readonly [complaint: RegExp, missing: string])[] = [
+const missingByOutput: readonly (readonly [errorOutput: RegExp, missing: string])[] = [
   [/no uids for slots/, "the uids 32768 to 49151 in the user namespace, or an ordinary user in place of root"],
   [/RTNETLINK/, "the capability CAP_NET_ADMIN"],
   [/nsenter:/, "the capability CAP_SYS_ADMIN, or the seccomp rule `setns`"],
@@ -22,8 +22,8 @@ const grants =
 interface Refusal {
   /** Failed operation, such as "cannot create a network namespace". */
   readonly what: string;
-  /** Error output of the probe command. */
-  readonly complaint: string;
+  /** Error output of the probe command, or the reason why there was no probe. */
+  readonly errorOutput: string;
   /** Whether the operation failed as root, in the worker's own namespaces. */
   readonly isRoot: boolean;
   /** Setting that disables the requirement. */
@@ -34,11 +34,12 @@ interface Refusal {
 export class ConfinementError extends Error {
   override readonly name = "ConfinementError";
 
-  constructor({ what, complaint, isRoot, optOut }: Refusal) {
-    const missing = lacks.find(([pattern]) => pattern.test(complaint))?.[1] ?? (isRoot ? noNamespace : noUserNamespace);
-    const doWithout = optOut
+  constructor({ what, errorOutput, isRoot, optOut }: Refusal) {
+    const missing =
+      missingByOutput.find(([pattern]) => pattern.test(errorOutput))?.[1] ?? (isRoot ? noNamespace : noUserNamespace);
+    const optOutHint = optOut
       ? `\nOr set ${optOut}, which lets pages get closer to this machine's network and files.`
       : "";
-    super(`the worker does not start: ${what} (${complaint}).\nMissing: ${missing}.\n${grants}${doWithout}`);
+    super(`the worker does not start: ${what} (${errorOutput}).\nMissing: ${missing}.\n${grants}${optOutHint}`);
   }
 }

@@ -27,8 +27,9 @@ export function confineCommand(enter: readonly string[], uid: number | undefined
 /** Throws if this process cannot enter a slot's namespace and confine a process there. */
 export function probeConfinement(confine: readonly string[]): void {
   if (process.platform !== "linux") return;
-  const complaint = run([...confine, "true"]);
-  if (complaint !== undefined) throw new ConfinementError({ what: "cannot confine browsers", complaint, isRoot: true });
+  const errorOutput = run([...confine, "true"]);
+  if (errorOutput !== undefined)
+    throw new ConfinementError({ what: "cannot confine browsers", errorOutput, isRoot: true });
 }
 
 /**
@@ -43,13 +44,13 @@ export function probeSandbox(
   if (process.platform !== "linux") return "namespaces";
   const isRoot = uid === undefined && process.getuid?.() === 0;
   const namespaces = ["unshare", "--user", "--map-root-user", "--net", "chroot", "/", "true"];
-  const complaint = isRoot
+  const errorOutput = isRoot
     ? "Chromium has no sandbox as uid 0, and this user namespace has no uids for slots"
     : run([...confine, ...namespaces]);
-  if (complaint === undefined) return "namespaces";
+  if (errorOutput === undefined) return "namespaces";
   if (!isRoot && executables.length > 0 && executables.every(hasSetuidHelper)) return "setuid";
   const what = "cannot enable Chromium's sandbox";
-  throw new ConfinementError({ what, complaint, isRoot: false, optOut: "BROWSER_SANDBOX=off" });
+  throw new ConfinementError({ what, errorOutput, isRoot: false, optOut: "BROWSER_SANDBOX=off" });
 }
 
 /** Throws if no renderer of a browser has its own seccomp filter. */

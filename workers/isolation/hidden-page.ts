@@ -1,6 +1,6 @@
 import { within } from "../../src/platform/deadline.ts";
 
-/** Maximum milliseconds for which messages to clients are held back. */
+/** Maximum milliseconds for which messages to CDP clients are deferred. */
 const openWithin = 3_000;
 
 /** An internal page that is hidden from CDP clients, together with its tab target. */
@@ -14,7 +14,7 @@ export class HiddenPage {
     this.address = address;
   }
 
-  /** Opens the page. Messages to clients are held back until the page's targets are known. */
+  /** Opens the page. Messages to CDP clients are deferred until the page's targets are known. */
   async open<Value>(work: (hide: (targetId: string) => void) => Promise<Value>): Promise<Value> {
     const opened = work((targetId) => this.#targets.add(targetId));
     this.opening = within(opened, openWithin, undefined);

@@ -85,9 +85,9 @@ function holdNamespace([net = -1, user]: readonly number[], listener: Server): N
 
 function receiveListener(child: ChildProcess): Promise<Server> {
   return new Promise((resolve, reject) => {
-    let complaint = "";
+    let errorOutput = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      complaint = (complaint + text).slice(0, 2_000);
+      errorOutput = (errorOutput + text).slice(0, 2_000);
     });
     child.once("message", (_message, handle) => {
       if (handle instanceof Server) resolve(handle);
@@ -95,7 +95,9 @@ function receiveListener(child: ChildProcess): Promise<Server> {
     });
     child.once("error", reject);
     child.once("close", () =>
-      reject(new Error(complaint.trim() || "the process of the new network namespace exited without an error message")),
+      reject(
+        new Error(errorOutput.trim() || "the process of the new network namespace exited without an error message"),
+      ),
     );
   });
 }

@@ -94,23 +94,23 @@ export function homeOf(pid: number): string | undefined {
 
 /**
  * Kills matching processes until none is left. Returns the processes that remain at the deadline. Repeats, because a
- * process can fork between listing and kill. If `areStricken`, all were already killed and one pass suffices: listing
- * 200 processes takes 3 ms.
+ * process can fork between listing and kill. If `wereKilled`, all processes were already killed and one pass suffices:
+ * listing 200 processes takes 3 ms.
  */
 export async function killProcesses(
   matches: (entry: ProcessEntry) => boolean,
   deadlineMs: number,
-  areStricken = false,
+  wereKilled = false,
 ): Promise<ProcessEntry[]> {
   const endsAt = performance.now() + deadlineMs;
   for (;;) {
     const left = findProcesses(matches);
     if (left.length === 0 || performance.now() > endsAt) return left;
-    const doomed = left.map(({ pid, startedAt }) => ({ pid, startedAt }));
-    for (const { pid } of doomed) sendKill(pid);
+    const targets = left.map(({ pid, startedAt }) => ({ pid, startedAt }));
+    for (const { pid } of targets) sendKill(pid);
     await delay(pollMs);
-    while (performance.now() < endsAt && doomed.some(isRunning)) await delay(pollMs);
-    if (areStricken && !doomed.some(isRunning)) return [];
+    while (performance.now() < endsAt && targets.some(isRunning)) await delay(pollMs);
+    if (wereKilled && !targets.some(isRunning)) return [];
   }
 }
 

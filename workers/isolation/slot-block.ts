@@ -52,10 +52,10 @@ export interface BlockOptions {
   /** Parent of the session file directories, searchable by all users. Default: the parent of the slot directories. */
   storage?: string | undefined;
   log: Log;
-  salvage?: Salvage | undefined;
+  recoverProfile?: RecoverProfile | undefined;
 }
 
-interface BlockPlace {
+interface BlockLocation {
   readonly base: string;
   readonly index: number;
   readonly uidBase: number | undefined;
@@ -65,31 +65,40 @@ interface BlockPlace {
 }
 
 /** Saves the profile left in a slot by a dead worker's session, after its processes have ended. */
-export type Salvage = (profile: { path: string; uid: number | undefined }, launchRecord: string) => Promise<void>;
+export type RecoverProfile = (
+  profile: { path: string; uid: number | undefined },
+  launchRecord: string,
+) => Promise<void>;
 
 /**
  * Locks the first free block and clears all free blocks that dead workers left. Processes are killed and files removed
  * only in blocks whose lock is held.
  */
-export async function takeBlock({ uidBase, scratch, storage, log, salvage }: BlockOptions): Promise<SlotBlock> {
+export async function acquireBlock({
+  uidBase,
+  scratch,
+  storage,
+  log,
+  recoverProfile,
+}: BlockOptions): Promise<SlotBlock> {
   // Uids are shared by all workers of the machine, so their locks must not depend on a worker's scratch directory.
   const base = uidBase !== undefined ? "/run/pilothouse" : join(scratch, `pilothouse-user-${process.getuid?.() ?? 0}`);
   makeOwnDirectory(base);
-  let taken: SlotBlock | undefined;
+  let acquired: SlotBlock | undefined;
   for (let index = 0; index < maxBlocks; index += 1) {
     const known = readdirSync(base).includes(`block-${index}.lock`);
-    if (taken && !known) continue;
+    if (acquired && !known) continue;
     const release = lockBlock(base, index);
     if (!release) continue;
     const place = { base, index, uidBase, release };
-    const used = makeBlock({ ...place, ...(notedRoots(base, index) ?? { scratch, storage }) });
-    if ((await clearBlock(used, log, salvage)) && !taken) {
-      noteRoots(base, index, { scratch, storage });
-      taken = makeBlock({ ...place, scratch, storage });
+    const used = makeBlock({ ...place, ...(readRoots(base, index) ?? { scratch, storage }) });
+    if ((await clearBlock(used, log, recoverProfile)) && !acquired) {
+      writeRoots(base, index, { scratch, storage });
+      acquired = makeBlock({ ...place, scratch, storage });
     } else release();
   }
-  if (!taken) throw new Error(`all ${maxBlocks} blocks of slots in ${base} are taken by other workers`);
-  return taken;
+  if (!acquired) throw new Error(`all ${maxBlocks} blocks of slots in ${base} are taken by other workers`);
+  return acquired;
 }
 
 /** Locks a block. Returns the release function, or undefined if another worker holds the block. */
@@ -110,7 +119,7 @@ function lockBlock(base: string, index: number): (() => void) | undefined {
   return () => closeSync(descriptor);
 }
 
-function makeBlock({ base, index, uidBase, scratch, storage, release }: BlockPlace): SlotBlock {
+function makeBlock({ base, index, uidBase, scratch, storage, release }: BlockLocation): SlotBlock {
   const uidOf = (slot: number) => (uidBase === undefined ? undefined : uidBase + index * blockSize + slot);
   const root = uidBase === undefined ? base : scratch;
   const nameOf = (slot: number) =>
@@ -126,13 +135,13 @@ function makeBlock({ base, index, uidBase, scratch, storage, release }: BlockPla
 }
 
 /** Parent directories of a block's slots. */
-type Roots = Pick<BlockPlace, "scratch" | "storage">;
+type Roots = Pick<BlockLocation, "scratch" | "storage">;
 
 /**
  * Reads the parent directories used by the block's last worker, one per line. That worker's configuration may have
  * differed.
  */
-function notedRoots(base: string, index: number): Roots | undefined {
+function readRoots(base: string, index: number): Roots | undefined {
   try {
     const [scratch = "", storage] = readFileSync(join(base, `block-${index}.scratch`), "utf8").split("\n");
     return { scratch, storage: storage || undefined };
@@ -141,11 +150,15 @@ function notedRoots(base: string, index: number): Roots | undefined {
   }
 }
 
-function noteRoots(base: string, index: number, { scratch, storage = "" }: Roots): void {
+function writeRoots(base: string, index: number, { scratch, storage = "" }: Roots): void {
   writeFileSync(join(base, `block-${index}.scratch`), `${scratch}\n${storage}`, { mode: 0o600 });
 }
 
-async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async () => undefined): Promise<boolean> {
+async function clearBlock(
+  block: SlotBlock,
+  log: Log,
+  recoverProfile: RecoverProfile = async () => undefined,
+): Promise<boolean> {
   const slots = Array.from({ length: blockSize }, (_, slot) => slot);
   for (const slot of slots) {
     const uid = block.uidOf(slot);
@@ -162,7 +175,7 @@ async function clearBlock(block: SlotBlock, log: Log, salvage: Salvage = async (
     await Promise.all(
       used.map((slot) => {
         const path = profileDirectory(block.directoryOf(slot));
-        return salvage({ path, uid: block.uidOf(slot) }, block.recordOf(slot));
+        return recoverProfile({ path, uid: block.uidOf(slot) }, block.recordOf(slot));
       }),
     );
     for (const slot of slots) {

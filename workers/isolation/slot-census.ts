@@ -27,14 +27,14 @@ const forgetAfter = 10;
 /** Measures the usage of all slots in one pass over /proc. */
 export class SlotCensus {
   /** Pids of processes outside every slot, which are skipped until the next full pass. */
-  #strangers = new Set<number>();
+  #unrelated = new Set<number>();
   #counts = 0;
 
   /** Returns the usage of each occupant, in input order. */
   count(occupants: readonly Occupant[]): SlotUsage[] {
     this.#counts += 1;
-    const before = this.#counts % forgetAfter === 0 ? new Set<number>() : this.#strangers;
-    this.#strangers = new Set();
+    const before = this.#counts % forgetAfter === 0 ? new Set<number>() : this.#unrelated;
+    this.#unrelated = new Set();
     const usages = occupants.map(() => ({ pids: [] as number[], tasks: 0, memoryBytes: 0 }));
     const byUid = indexOf(occupants, ({ uid }) => uid);
     const byLeader = indexOf(occupants, ({ uid, leader }) => (uid === undefined ? leader : undefined));
@@ -43,7 +43,7 @@ export class SlotCensus {
       const index = status && (byUid.get(field(status, "Uid")) ?? byLeader.get(field(status, "NSsid")));
       const usage = index === "" || index === undefined ? undefined : usages[index];
       if (!usage) {
-        this.#strangers.add(pid);
+        this.#unrelated.add(pid);
         continue;
       }
       usage.pids.push(pid);

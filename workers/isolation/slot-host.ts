@@ -28,7 +28,7 @@ export interface SlotHostOptions {
 }
 
 /** Egress socket of a slot. Created once and reused by successive sessions. */
-interface Exit {
+interface EgressSocket {
   listener: Server;
   port: number;
   enter: readonly string[];
@@ -44,7 +44,7 @@ export class SlotHost {
   readonly storage: string;
   readonly #options: SlotHostOptions;
   readonly #record: string;
-  #exit: Promise<Exit> | undefined;
+  #egressSocket: Promise<EgressSocket> | undefined;
   #inode: number | undefined;
   #relay: EgressRelay | undefined;
   #entrance: Promise<SlotEntrance> | undefined;
@@ -75,8 +75,8 @@ export class SlotHost {
   /** Kills every process of the slot. Resolves to true if no process is left. */
   async kill(): Promise<boolean> {
     const entrance = await this.#entrance?.catch(() => undefined);
-    const areStricken = entrance && this.uid !== undefined ? await killUid(entrance.confine) : false;
-    const left = await killProcesses(this.#matchOurs(), killMs, areStricken);
+    const wereKilled = entrance && this.uid !== undefined ? await killUid(entrance.confine) : false;
+    const left = await killProcesses(this.#matchSlot(), killMs, wereKilled);
     if (left.length === 0) return true;
     const pids = left.map(({ pid }) => pid);
     this.#options.log.error({ slot: this.index, pids }, "failed to kill processes of a session within 10 s");
@@ -94,36 +94,38 @@ export class SlotHost {
   /** Releases the namespace and its socket. */
   async close(): Promise<void> {
     await this.#entrance?.catch(() => undefined);
-    const exit = this.#exit;
-    this.#exit = undefined;
+    const egress = this.#egressSocket;
+    this.#egressSocket = undefined;
     this.#inode = undefined;
     this.#entrance = undefined;
-    (await exit?.catch(() => undefined))?.close();
+    (await egress?.catch(() => undefined))?.close();
   }
 
   async #prepare(): Promise<SlotEntrance> {
-    this.#exit ??= this.#makeExit().catch((error: unknown) => {
-      this.#exit = undefined;
+    this.#egressSocket ??= this.#createEgressSocket().catch((error: unknown) => {
+      this.#egressSocket = undefined;
       throw error;
     });
-    const exit = await this.#exit;
+    const egress = await this.#egressSocket;
     makeSlotDirectories(this);
     return {
-      confine: confineCommand(exit.enter, this.uid, this.#options.sandbox),
-      relayPort: exit.port,
+      confine: confineCommand(egress.enter, this.uid, this.#options.sandbox),
+      relayPort: egress.port,
       record: this.#record,
     };
   }
 
-  async #makeExit(): Promise<Exit> {
-    const exit =
-      this.#options.isolation === "namespace" ? await makeNamespaceExit(this.uid !== undefined) : await makeHostExit();
-    this.#inode = exit.inode;
-    exit.listener.on("connection", (socket) => {
+  async #createEgressSocket(): Promise<EgressSocket> {
+    const egress =
+      this.#options.isolation === "namespace"
+        ? await createNamespaceSocket(this.uid !== undefined)
+        : await createHostSocket();
+    this.#inode = egress.inode;
+    egress.listener.on("connection", (socket) => {
       if (this.#relay) this.#relay.accept(socket);
       else socket.destroy();
     });
-    return exit;
+    return egress;
   }
 
   /**
@@ -131,11 +133,11 @@ export class SlotHost {
    * every process in the slot's network namespace. The namespace's inode is not reused while the worker holds the
    * namespace.
    */
-  #matchOurs(): (entry: ProcessEntry) => boolean {
-    const noted = readLaunchRecord(this.#record);
+  #matchSlot(): (entry: ProcessEntry) => boolean {
+    const launched = readLaunchRecord(this.#record);
     const isOfSlot = matchSlots(this.#options.block, [this.index]);
     const isOurs = (entry: ProcessEntry) =>
-      isOfSlot(entry) || (entry.pid === noted?.pid && entry.startedAt === noted.startedAt);
+      isOfSlot(entry) || (entry.pid === launched?.pid && entry.startedAt === launched.startedAt);
     const inode = this.#inode;
     if (this.uid !== undefined || inode === undefined) return isOurs;
     const own = process.getuid?.();
@@ -143,12 +145,12 @@ export class SlotHost {
   }
 }
 
-async function makeNamespaceExit(isRoot: boolean): Promise<Exit> {
+async function createNamespaceSocket(isRoot: boolean): Promise<EgressSocket> {
   const { listener, enter, inode, close } = await createNamespace(isRoot);
   return { listener, enter, inode, close, port: relayPort };
 }
 
-async function makeHostExit(): Promise<Exit> {
+async function createHostSocket(): Promise<EgressSocket> {
   const listener = createServer();
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");

@@ -13,7 +13,7 @@ import { ConfinementError } from "./confinement-error.ts";
 import { createNamespace, type Namespace } from "./namespace.ts";
 import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";
-import { makeSlotDirectories, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
+import { acquireBlock, makeSlotDirectories, type RecoverProfile, type SlotBlock } from "./slot-block.ts";
 import { SlotHost } from "./slot-host.ts";
 import { blockSize, findUidBase } from "./uid-range.ts";
 
@@ -34,14 +34,14 @@ export interface SlotPoolOptions {
   log: Log;
   /** Private networks and targets that all pages may reach (`EGRESS_ALLOW`). */
   allow?: readonly string[];
-  /** Shows the operator's remedy on refusal pages. */
+  /** Shows on refusal pages the setting with which the operator allows an address. */
   showRemedy?: boolean;
   /** "flags" disables network namespaces, which are otherwise required on Linux. */
   isolation?: Isolation;
   /** "off" disables Chromium's sandbox, which is otherwise required. */
   browserSandbox?: "on" | "off";
   /** Saves profiles of dead workers' sessions before their slots are cleared. */
-  salvage?: Salvage;
+  recoverProfile?: RecoverProfile;
   /** Directory for browser files of running sessions. Default: `findScratch`. */
   scratch?: string | undefined;
   /** Directory on disk for uploads and downloads. Default: `scratch`. */
@@ -68,7 +68,7 @@ export class SlotPool {
   readonly #stopping = new AbortController();
   readonly isolation: Isolation;
   #sandbox: ChromiumSandbox = "none";
-  #places: readonly SlotHost[] = [];
+  #hosts: readonly SlotHost[] = [];
   #block: SlotBlock | undefined;
   #stopped: Promise<void> | undefined;
 
@@ -105,10 +105,10 @@ export class SlotPool {
     if (this.#block) return;
     const uidBase = findUidBase();
     const { scratch = findScratch(uidBase !== undefined) } = this.#options;
-    this.#block = await takeBlock({ ...this.#options, uidBase, scratch });
+    this.#block = await acquireBlock({ ...this.#options, uidBase, scratch });
     await this.#probe(this.#block);
-    this.#places = this.#makePlaces(this.#block);
-    this.#free.push(...this.#places);
+    this.#hosts = this.#makeHosts(this.#block);
+    this.#free.push(...this.#hosts);
     this.#prepareAhead();
   }
 
@@ -120,29 +120,29 @@ export class SlotPool {
 
   /** Returns a slot for one session, or undefined if none is free. */
   acquire(): Slot | undefined {
-    const place = this.#stopping.signal.aborted ? undefined : this.#free.shift();
-    if (!place) return undefined;
-    const slot = this.#lease(place);
+    const host = this.#stopping.signal.aborted ? undefined : this.#free.shift();
+    if (!host) return undefined;
+    const slot = this.#lease(host);
     this.#leased.add(slot);
     this.#prepareAhead();
     return slot;
   }
 
-  #lease(place: SlotHost): Slot {
+  #lease(host: SlotHost): Slot {
     const relay = this.#makeRelay();
-    place.attach(relay);
+    host.attach(relay);
     let released: Promise<void> | undefined;
     let isKilled = false;
     // Whether a kill was complete, so that `release` need not kill again (40 ms of CPU).
     let isEmpty = false;
-    const ready = place.prepare();
+    const ready = host.prepare();
     // The launch awaits `ready`. Without this handler, a slot released unused would crash the worker.
     ready.catch(() => undefined);
     const slot: Slot = {
-      index: place.index,
-      uid: place.uid,
-      directory: place.directory,
-      storage: place.storage,
+      index: host.index,
+      uid: host.uid,
+      directory: host.directory,
+      storage: host.storage,
       relay,
       isolation: this.isolation,
       sandbox: this.#sandbox,
@@ -155,11 +155,11 @@ export class SlotPool {
         isKilled = true;
         // After the release, another session may use the slot, so nothing is killed.
         if (released) await released;
-        else isEmpty = await place.kill();
+        else isEmpty = await host.kill();
       },
       release: () => {
         isKilled = true;
-        released ??= this.#release(slot, place, isEmpty);
+        released ??= this.#release(slot, host, isEmpty);
         return released;
       },
     };
@@ -177,38 +177,38 @@ export class SlotPool {
     });
   }
 
-  async #release(slot: Slot, place: SlotHost, isEmpty: boolean): Promise<void> {
+  async #release(slot: Slot, host: SlotHost, isEmpty: boolean): Promise<void> {
     await slot.ready.catch(() => undefined);
-    place.attach(undefined);
+    host.attach(undefined);
     slot.relay.close();
-    while (!(await this.#clear(place, isEmpty))) {
+    while (!(await this.#clear(host, isEmpty))) {
       if (this.#stopping.signal.aborted) break;
       await delay(clearAgainMs, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
     }
     this.#leased.delete(slot);
     addEgress(this.#released, slot.relay);
     if (this.#stopping.signal.aborted) return;
-    // First, because it has a namespace.
-    this.#free.unshift(place);
+    // The slot is reused first, because it has a namespace.
+    this.#free.unshift(host);
     this.#prepareAhead();
   }
 
-  async #clear(place: SlotHost, isEmpty = false): Promise<boolean> {
+  async #clear(host: SlotHost, isEmpty = false): Promise<boolean> {
     try {
-      if (!isEmpty && !(await place.kill())) return false;
-      place.clear();
+      if (!isEmpty && !(await host.kill())) return false;
+      host.clear();
       return true;
     } catch (error) {
-      this.#options.log.error({ slot: place.index, err: error }, "failed to clear a slot");
+      this.#options.log.error({ slot: host.index, err: error }, "failed to clear a slot");
       return false;
     }
   }
 
   /** Prepares the next slots. They are free meanwhile, because a session awaits the same promise. */
   #prepareAhead(): void {
-    for (const place of this.#free.slice(0, preparedAhead)) {
-      place.prepare().catch((error: unknown) => {
-        this.#options.log.error({ slot: place.index, err: error }, "failed to prepare a slot");
+    for (const host of this.#free.slice(0, preparedAhead)) {
+      host.prepare().catch((error: unknown) => {
+        this.#options.log.error({ slot: host.index, err: error }, "failed to prepare a slot");
       });
     }
   }
@@ -216,9 +216,9 @@ export class SlotPool {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([...this.#leased].map((slot) => slot.release()));
-    for (const place of this.#places) {
-      await place.close();
-      await this.#clear(place);
+    for (const host of this.#hosts) {
+      await host.close();
+      await this.#clear(host);
     }
     this.#free.length = 0;
     this.#block?.release();
@@ -241,7 +241,7 @@ export class SlotPool {
     }
   }
 
-  #makePlaces(block: SlotBlock): SlotHost[] {
+  #makeHosts(block: SlotBlock): SlotHost[] {
     const options = { block, isolation: this.isolation, sandbox: this.#sandbox, log: this.#options.log };
     return Array.from({ length: this.size }, (_, index) => new SlotHost(index, options));
   }
@@ -251,9 +251,9 @@ async function probeNamespace(isRoot: boolean): Promise<Namespace> {
   try {
     return await createNamespace(isRoot);
   } catch (error) {
-    const complaint = error instanceof Error ? error.message : String(error);
+    const errorOutput = error instanceof Error ? error.message : String(error);
     const what = "cannot create a network namespace";
-    throw new ConfinementError({ what, complaint, isRoot, optOut: "ISOLATION=flags" });
+    throw new ConfinementError({ what, errorOutput, isRoot, optOut: "ISOLATION=flags" });
   }
 }
 

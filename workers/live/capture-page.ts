@@ -4,16 +4,16 @@ import type { Targets } from "../cdp/targets.ts";
 import type * as capture from "../injected/capture-script.ts";
 import type { HiddenPage } from "../isolation/hidden-page.ts";
 
-/** The browser with our extension. */
+/** The browser with the capture extension. */
 export interface CaptureBrowser {
   readonly browserSession: CdpSession;
   readonly targets: Targets;
 }
 
 type CaptureScript = typeof capture;
-type Ask = Exclude<keyof CaptureScript, "ended">;
+type CaptureFunction = Exclude<keyof CaptureScript, "ended">;
 
-/** The page of our extension. Open only while the session is published. */
+/** The page of the capture extension. Open only while the session is published. */
 export class CapturePage implements AsyncDisposable {
   /** Resolves with the reason when capturing has ended. */
   readonly ended: Promise<string>;
@@ -49,8 +49,8 @@ export class CapturePage implements AsyncDisposable {
     return new CapturePage(browserSession, session, targetId);
   }
 
-  /** Calls a function of the page. */
-  ask<Name extends Ask>(
+  /** Calls a function of the capture script in the page. */
+  call<Name extends CaptureFunction>(
     name: Name,
     argument: Parameters<CaptureScript[Name]>[0],
   ): Promise<Awaited<ReturnType<CaptureScript[Name]>>> {

@@ -43,7 +43,7 @@ export interface LiveSession {
 }
 
 /** A joining viewer. */
-export interface Arrival {
+export interface JoiningViewer {
   readonly who: LiveViewer;
   readonly isHidden: boolean;
   /** Later messages of the viewer. */
@@ -78,10 +78,10 @@ export class LiveHub {
   }
 
   /** Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers. */
-  async *view({ who, isHidden, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
+  async *view({ who, isHidden, requests }: JoiningViewer, session: LiveSession): AsyncGenerator<JoinResponse> {
     this.#replace(who.id);
     if (this.#viewers.size >= maxViewers) {
-      const detail = `the session has ${maxViewers} viewers, the maximum: wait until one leaves`;
+      const detail = `the session has ${maxViewers} viewers, the maximum: wait until a viewer leaves`;
       throw fail("tier-limit", { current_streams: maxViewers, limit: maxViewers }, { detail });
     }
     const viewer = new Viewer(who, isHidden);
@@ -92,7 +92,7 @@ export class LiveHub {
     this.#sendViewers();
     if (this.#state) viewer.send({ state: this.#state });
     this.#sync();
-    void this.#takeAll(viewer, requests);
+    void this.#receiveAll(viewer, requests);
     try {
       yield* viewer.messages();
     } finally {
@@ -104,14 +104,14 @@ export class LiveHub {
   }
 
   /** Yields frames for a gateway until it ends the requests. */
-  async *frames(requests: Arrival["requests"]): AsyncGenerator<JoinResponse> {
+  async *frames(requests: JoiningViewer["requests"]): AsyncGenerator<JoinResponse> {
     const reader = new Viewer(create(LiveViewerSchema), false);
     this.#frameReaders.add(reader);
     this.#sync();
     const frame = this.#screencast.last;
     if (frame) reader.send({ frame });
-    this.#screencast.goOn();
-    void this.#takeAll(reader, requests);
+    this.#screencast.acknowledge();
+    void this.#receiveAll(reader, requests);
     try {
       yield* reader.messages();
     } finally {
@@ -140,14 +140,14 @@ export class LiveHub {
     this.#viewers.delete(earlier);
   }
 
-  async #takeAll(viewer: Viewer, requests: Arrival["requests"]): Promise<void> {
+  async #receiveAll(viewer: Viewer, requests: JoiningViewer["requests"]): Promise<void> {
     try {
       for await (const { request, publishToken } of requests) {
         if (!request) continue;
-        if (publishToken !== "") this.#publication?.learn(publishToken);
-        viewer.take(request);
+        if (publishToken !== "") this.#publication?.setToken(publishToken);
+        viewer.receive(request);
         if (request.visibility || request.subscribe) this.#sync();
-        else this.#screencast.goOn();
+        else this.#screencast.acknowledge();
       }
       viewer.leave();
     } catch (failure) {
@@ -159,8 +159,8 @@ export class LiveHub {
   #sync(): void {
     const isWatched = this.#viewers.size > 0;
     const isSeen = [...this.#viewers].some(({ isHidden }) => !isHidden);
-    this.#screencast.turn(this.#frameReaders.size > 0);
-    this.#publication?.turn([...this.#viewers].some(({ isSubscribed }) => isSubscribed));
+    this.#screencast.setEnabled(this.#frameReaders.size > 0);
+    this.#publication?.setEnabled([...this.#viewers].some(({ isSubscribed }) => isSubscribed));
     if (isSeen) this.#activity ??= this.#session?.activity();
     else this.#activity = void this.#activity?.[Symbol.dispose]();
     if (isWatched) {
@@ -197,7 +197,7 @@ export class LiveHub {
     this.#sendAll({ state });
   }
 
-  #sendAll(news: Parameters<Viewer["send"]>[0]): void {
-    for (const viewer of this.#viewers) viewer.send(news);
+  #sendAll(messages: Parameters<Viewer["send"]>[0]): void {
+    for (const viewer of this.#viewers) viewer.send(messages);
   }
 }

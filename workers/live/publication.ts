@@ -16,7 +16,7 @@ import { LiveKitSignal } from "./livekit-signal.ts";
 const lingerMs = 10_000;
 
 /** First delay in milliseconds between attempts. */
-const againFirst = 500;
+const firstRetryDelay = 500;
 /** Longest delay in milliseconds between attempts. */
 const maxRetryDelay = 10_000;
 /** Milliseconds for the server to accept the track. */
@@ -27,7 +27,7 @@ const pollEvery = 500;
 /** Milliseconds for the page to return its size. */
 const sizeWithin = 500;
 
-/** Milliseconds for a tab to be captured. */
+/** Timeout in milliseconds for capturing another tab. */
 const showWithin = 5_000;
 
 export interface PublicationParts {
@@ -35,7 +35,7 @@ export interface PublicationParts {
   readonly relay: Pick<EgressRelay, "createStandIn">;
   readonly browser: CaptureBrowser;
   readonly pages: PageRegistry;
-  /** The page of our extension. */
+  /** The page of the capture extension. */
   readonly capturePage: HiddenPage;
 }
 
@@ -50,7 +50,7 @@ export class Publication {
   #capture: CapturePage | undefined;
   #shown: ShownTab | undefined;
   /** Ends the current publication, so that a new one starts. */
-  #giveUp: ((why: string) => void) | undefined;
+  #restart: ((why: string) => void) | undefined;
   #size = { width: 0, height: 0 };
   #updating: Promise<void> | undefined;
   #isBehind = false;
@@ -61,14 +61,14 @@ export class Publication {
   }
 
   /** Sets the token for publishing. */
-  learn(token: string): void {
+  setToken(token: string): void {
     this.#token = token;
     this.#tokenChanged.resolve();
     this.#tokenChanged = Promise.withResolvers();
   }
 
-  /** Starts publishing, or stops after the linger time. */
-  turn(isWanted: boolean): void {
+  /** Starts publishing, or stops after 10 s. */
+  setEnabled(isWanted: boolean): void {
     if (this.#isClosed || isWanted === this.#isWanted) return;
     this.#isWanted = isWanted;
     clearTimeout(this.#linger);
@@ -102,9 +102,9 @@ export class Publication {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    for (let wait = againFirst; !signal.aborted; wait = Math.min(wait * 2, maxRetryDelay)) {
+    for (let wait = firstRetryDelay; !signal.aborted; wait = Math.min(wait * 2, maxRetryDelay)) {
       const isPublished = await this.#publish(signal).catch(() => false);
-      if (isPublished) wait = againFirst;
+      if (isPublished) wait = firstRetryDelay;
       if (signal.aborted) return;
       await Promise.race([delay(wait, undefined, { signal, ref: false }), this.#tokenChanged.promise]).catch(
         () => undefined,
@@ -116,7 +116,7 @@ export class Publication {
   async #publish(signal: AbortSignal): Promise<boolean> {
     const { server, relay, browser, pages, capturePage } = this.#parts;
     await pages.active.tab.ready;
-    // A time limit is needed, because capturing a tab that is closing may neither succeed nor fail.
+    // The timeout is needed, because capturing a tab that is closing may neither succeed nor fail.
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(publishWithin)]);
     const published = Promise.withResolvers<void>();
     const broken = Promise.withResolvers<string>();
@@ -124,11 +124,11 @@ export class Publication {
     const candidates: string[] = [];
     let isAnswered = false;
     const capture = stack.use(await CapturePage.open(browser, capturePage));
-    const add = (candidate: string) => void capture.ask("addCandidate", candidate).catch(() => undefined);
+    const add = (candidate: string) => void capture.call("addCandidate", candidate).catch(() => undefined);
     const signalling = stack.use(
       await LiveKitSignal.connect(server.url, this.#token, {
         onAnswer: (sdp) => {
-          void capture.ask("setAnswer", sdp).then(
+          void capture.call("setAnswer", sdp).then(
             () => {
               isAnswered = true;
               for (const candidate of candidates.splice(0)) add(candidate);
@@ -137,7 +137,7 @@ export class Publication {
           );
         },
         onCandidate: (line) => {
-          const candidate = behind(line, (target) => {
+          const candidate = toRelayCandidate(line, (target) => {
             server.addAddress(target);
             return stack.use(relay.createStandIn(target));
           });
@@ -156,12 +156,12 @@ export class Publication {
     const ended = end.then((why) => Promise.reject(new Error(why)));
     ended.catch(() => undefined);
     const shown = await this.#measure(pages.active.tab);
-    const { sdp, trackId } = await raceSignal(Promise.race([capture.ask("offer", shown), ended]), inTime);
+    const { sdp, trackId } = await raceSignal(Promise.race([capture.call("offer", shown), ended]), inTime);
     signalling.announce(trackId);
     await raceSignal(Promise.race([published.promise, ended]), inTime);
     signalling.offer(sdp);
     this.#capture = capture;
-    this.#giveUp = broken.resolve;
+    this.#restart = broken.resolve;
     this.#shown = shown;
     const timer = setInterval(() => this.follow(), pollEvery);
     stack.defer(() => {
@@ -187,8 +187,8 @@ export class Publication {
       // The page is brought to the front: in a browser with windows, background tabs render nothing.
       if (wanted.targetId !== this.#shown?.targetId) page.cdp.send("Page.bringToFront").catch(() => undefined);
       this.#shown = wanted;
-      const isShown = capture.ask("captureTab", wanted).then(() => true);
-      if (!(await within(isShown, showWithin, false))) this.#giveUp?.("the tab could not be captured");
+      const isShown = capture.call("captureTab", wanted).then(() => true);
+      if (!(await within(isShown, showWithin, false))) this.#restart?.("the tab could not be captured");
     }
   }
 
@@ -207,7 +207,7 @@ export class Publication {
  * Rewrites a server candidate to an address of the relay. Returns undefined for candidates that the slot cannot reach:
  * all but passive TCP. Fields as in RFC 8839, section 5.1, and RFC 6544, section 4.5.
  */
-function behind(candidate: string, createStandIn: (target: HostPort) => HostPort): string | undefined {
+function toRelayCandidate(candidate: string, createStandIn: (target: HostPort) => HostPort): string | undefined {
   const fields = candidate.split(" ");
   const [, , protocol = "", , host = "", port = ""] = fields;
   if (protocol.toLowerCase() !== "tcp" || !/\btcptype passive\b/.test(candidate) || isIP(host) === 0) return undefined;

@@ -22,14 +22,14 @@ const resizeGap = 100;
 
 /**
  * Milliseconds between a new document and a restart of the screencast. The browser drops the frame in which the size of
- * its surface changes, so 1 of 100 new tabs would keep showing the frame before.
+ * its surface changes, so 1 of 100 new tabs would keep showing the previous frame.
  */
 const documentGap = 500;
 
 /** Milliseconds to wait for the first frame before a restart, doubled at each restart. */
 const firstFrameGap = 500;
 
-/** Starts without a first frame after which the screencast is left alone. */
+/** Starts without a first frame after which the screencast is no longer restarted. */
 const maxSilentStarts = 6;
 
 /** Starts after which a frame with a wrong size is accepted. */
@@ -53,15 +53,15 @@ export class Screencast {
   #tab: Tab | undefined;
   #sequence = 0n;
   /** Frame to acknowledge. The browser sends no other frame before the acknowledgement. */
-  #owed: number | undefined;
+  #unacknowledged: number | undefined;
   #nextAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #restartTimer: NodeJS.Timeout | undefined;
-  /** Number of the tab's document. */
+  /** Number of documents that the tab had committed at the last `follow`. */
   #document = 0;
   /** Starts since the last frame of the right size. */
   #starts = 0;
-  /** Whether a frame has been shown since the last start. */
+  /** Whether a frame has been accepted since the last start. */
   #hasFrame = false;
   #last: LiveFrame | undefined;
 
@@ -75,7 +75,7 @@ export class Screencast {
     return this.#last;
   }
 
-  turn(isOn: boolean): void {
+  setEnabled(isOn: boolean): void {
     this.#isOn = isOn;
     this.follow();
   }
@@ -98,16 +98,16 @@ export class Screencast {
   }
 
   /** Acknowledges the last frame when the next frame is due and needed. */
-  goOn(): void {
-    if (this.#owed === undefined || !this.#tab || !this.#listener.wantsFrame()) return;
+  acknowledge(): void {
+    if (this.#unacknowledged === undefined || !this.#tab || !this.#listener.wantsFrame()) return;
     clearTimeout(this.#timer);
     const wait = this.#nextAt - performance.now();
     if (wait > 0) {
-      this.#timer = setTimeout(() => this.goOn(), wait);
+      this.#timer = setTimeout(() => this.acknowledge(), wait);
       return;
     }
-    send(this.#tab.session.send("Page.screencastFrameAck", { sessionId: this.#owed }));
-    this.#owed = undefined;
+    send(this.#tab.session.send("Page.screencastFrameAck", { sessionId: this.#unacknowledged }));
+    this.#unacknowledged = undefined;
   }
 
   #stop(): void {
@@ -115,7 +115,7 @@ export class Screencast {
     clearTimeout(this.#timer);
     clearTimeout(this.#restartTimer);
     this.#tab = undefined;
-    this.#owed = undefined;
+    this.#unacknowledged = undefined;
   }
 
   /** Starts the screencast, and starts it again if no first frame arrives. */
@@ -184,14 +184,14 @@ export class Screencast {
       capturedAt: timestampFromMs(timestamp === undefined ? Date.now() : Math.round(timestamp * 1_000)),
       data: bytes,
     });
-    this.#owed = sessionId;
+    this.#unacknowledged = sessionId;
     this.#nextAt = performance.now() + frameGap;
     this.#listener.onFrame(this.#last);
-    this.goOn();
+    this.acknowledge();
   }
 }
 
-/** Whether an image has the size of a page in CSS pixels, after scaling to the bounds. */
+/** Returns whether an image has the size of a page in CSS pixels, scaled down to the maximum frame size. */
 function hasSize(picture: Buffer, width: number, height: number): boolean {
   const size = readImageSize(picture);
   const scale = Math.min(1, how.maxWidth / width, how.maxHeight / height);

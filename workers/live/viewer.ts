@@ -14,7 +14,7 @@ import {
 const maxInFlight = 2;
 
 /** Pending messages, the newest of each kind, in sending order. */
-interface News {
+interface PendingMessages {
   hello?: LiveHello;
   state?: LiveState;
   viewers?: LiveViewers;
@@ -31,8 +31,8 @@ export class Viewer {
   isHidden: boolean;
   /** Whether the viewer requested LiveKit. */
   #wantsRoom = false;
-  readonly #news: News = {};
-  #underWay: bigint[] = [];
+  readonly #pending: PendingMessages = {};
+  #inFlight: bigint[] = [];
   #wake: (() => void) | undefined;
   #end: { readonly failure?: unknown } | undefined;
 
@@ -48,20 +48,20 @@ export class Viewer {
 
   /** Whether a frame can be sent now. */
   get wantsFrame(): boolean {
-    return this.#underWay.length < maxInFlight;
+    return this.#inFlight.length < maxInFlight;
   }
 
   /** Queues messages, replacing pending ones of the same kind. */
-  send(news: News): void {
-    Object.assign(this.#news, news);
+  send(messages: PendingMessages): void {
+    Object.assign(this.#pending, messages);
     this.#wake?.();
   }
 
-  take({ ack, visibility, heartbeat, subscribe }: JoinRequest): void {
-    if (ack) this.#underWay = this.#underWay.filter((sequence) => sequence > ack.sequence);
+  receive({ ack, visibility, heartbeat, subscribe }: JoinRequest): void {
+    if (ack) this.#inFlight = this.#inFlight.filter((sequence) => sequence > ack.sequence);
     if (visibility) this.isHidden = visibility.hidden;
     if (subscribe) this.#wantsRoom = subscribe.media === "livekit";
-    if (heartbeat) this.#news.heartbeat = {};
+    if (heartbeat) this.#pending.heartbeat = {};
     this.#wake?.();
   }
 
@@ -89,15 +89,15 @@ export class Viewer {
 
   #next(): JoinResponse | undefined {
     for (const kind of ["hello", "state", "viewers", "heartbeat"] as const) {
-      const { [kind]: value } = this.#news;
+      const { [kind]: value } = this.#pending;
       if (!value) continue;
-      delete this.#news[kind];
+      delete this.#pending[kind];
       return create(JoinResponseSchema, { [kind]: value });
     }
-    const { frame } = this.#news;
+    const { frame } = this.#pending;
     if (!frame || !this.wantsFrame) return undefined;
-    delete this.#news.frame;
-    this.#underWay.push(frame.sequence);
+    delete this.#pending.frame;
+    this.#inFlight.push(frame.sequence);
     return create(JoinResponseSchema, { frame });
   }
 }

@@ -37,7 +37,7 @@ export interface BrowserOptions {
   readonly makeProfile: ((slot: Slot) => SessionProfile) | undefined;
 }
 
-/** Browsers without work outside the pool, whose slots sessions may take. */
+/** Idle browsers outside the pool, whose slots sessions may take. */
 export interface SpareBrowsers {
   /** Number of slots that `freeSlot` can free. */
   readonly spare: number;
@@ -83,7 +83,7 @@ export class BrowserPool {
   #launching: Launching | undefined;
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Timeout | undefined;
-  #quietUntil = 0;
+  #pausedUntil = 0;
   /** Number of sessions that wait for the slot of an evicted browser. */
   #evicting = 0;
   #launchFails = false;
@@ -134,8 +134,8 @@ export class BrowserPool {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#fit(), this.#options.tick ?? tickMs);
-    this.#fit();
+    this.#timer ??= setInterval(() => this.#adjust(), this.#options.tick ?? tickMs);
+    this.#adjust();
   }
 
   /** Disposes of all browsers without a session. */
@@ -151,7 +151,7 @@ export class BrowserPool {
   /** Returns a browser with its first page open. Throws `capacity-unavailable` if there is no free slot. */
   async take(browserOptions: BrowserOptions): Promise<SessionBrowser> {
     const began = performance.now();
-    // Sessions with a profile cannot use a warm browser, so they do not count as demand.
+    // Sessions with a profile cannot use a warm browser, so their requests do not count as demand.
     if (!browserOptions.makeProfile) this.#demand.get(browserOptions.runtime)?.note(began);
     try {
       const warm = browserOptions.makeProfile ? undefined : await this.#takeWarm(browserOptions);
@@ -161,7 +161,7 @@ export class BrowserPool {
     } finally {
       this.#soon ??= setTimeout(() => {
         this.#soon = undefined;
-        this.#fit();
+        this.#adjust();
       }, soonMs);
     }
   }
@@ -212,7 +212,7 @@ export class BrowserPool {
     return { how: "launched", browser: await warm.adopt(browserOptions.device) };
   }
 
-  /** Disposes of a spare browser, else of the oldest warm one, else of an unclaimed launch, and returns a free slot. */
+  /** Frees a slot: disposes of a spare browser, else of the oldest warm browser, else of an unclaimed launch. */
   async #evict(): Promise<Slot | undefined> {
     const { spares } = this.#options;
     this.#evicting += 1;
@@ -222,14 +222,14 @@ export class BrowserPool {
       else if (oldest) {
         this.#remove(oldest);
         await this.#dispose(oldest);
-      } else if (this.#launching && !this.#launching.isClaimed) await this.#giveUp(this.#launching);
+      } else if (this.#launching && !this.#launching.isClaimed) await this.#abortLaunch(this.#launching);
       return this.#options.slots.acquire();
     } finally {
       this.#evicting -= 1;
     }
   }
 
-  async #giveUp(launching: Launching): Promise<void> {
+  async #abortLaunch(launching: Launching): Promise<void> {
     launching.isClaimed = true;
     launching.abort();
     const warm = await launching.warm;
@@ -270,10 +270,10 @@ export class BrowserPool {
   }
 
   /** Launches a browser if demand exceeds the warm browsers, or disposes of a surplus browser. */
-  #fit(): void {
+  #adjust(): void {
     const now = performance.now();
-    const isHeld = this.#launching !== undefined || this.#evicting > 0 || now < this.#quietUntil;
-    if (this.#stopping.signal.aborted || isHeld) return;
+    const isBusy = this.#launching !== undefined || this.#evicting > 0 || now < this.#pausedUntil;
+    if (this.#stopping.signal.aborted || isBusy) return;
     for (const [runtime, demand] of this.#demand) {
       const target = this.#options.isOpen() ? demand.target(now) : 0;
       const ready = this.#warm.filter((warm) => warm.runtime === runtime);
@@ -288,24 +288,24 @@ export class BrowserPool {
   #launchAhead(runtime: BrowserRuntime): boolean {
     const slot = this.#options.slots.acquire();
     if (!slot) return false;
-    const given = new AbortController();
-    const unwanted = AbortSignal.any([this.#stopping.signal, given.signal]);
+    const abandoned = new AbortController();
+    const unwanted = AbortSignal.any([this.#stopping.signal, abandoned.signal]);
     const signal = AbortSignal.any([unwanted, AbortSignal.timeout(launchMs)]);
     const browserOptions = { runtime, device: this.#device, signal };
     const warm = this.#launchIn(slot, browserOptions).catch((error: unknown) => {
       if (unwanted.aborted) return undefined;
       this.#options.log.warn({ err: error, runtime }, "failed to launch a browser ahead of demand");
       this.#launchFails = true;
-      this.#quietUntil = performance.now() + tickMs;
+      this.#pausedUntil = performance.now() + tickMs;
       return undefined;
     });
-    const launching: Launching = { runtime, warm, isClaimed: false, abort: () => given.abort() };
+    const launching: Launching = { runtime, warm, isClaimed: false, abort: () => abandoned.abort() };
     this.#launching = launching;
     void warm.then((launched) => {
       this.#launching = undefined;
       if (launched) this.#launchFails = false;
       if (launched && !launching.isClaimed) this.#keep(launched);
-      this.#fit();
+      this.#adjust();
     });
     return true;
   }

@@ -4,11 +4,11 @@ const windowMs = 30_000;
 /** Share of recent requests to keep warm: the average demand of 5 s, in which a worker launches about ten browsers. */
 const share = 5_000 / windowMs;
 
-/** Computes how many browsers of a runtime to keep warm from recent requests. */
+/** Computes from recent requests how many browsers of a runtime to keep warm. */
 export class Demand {
   readonly #min: number;
   readonly #max: number;
-  #asked: number[] = [];
+  #requests: number[] = [];
 
   /** Keeps at least `min` browsers even without demand, and at most `max`. */
   constructor(min: number, max: number) {
@@ -18,12 +18,12 @@ export class Demand {
 
   /** Records a request for a browser. `now` is in milliseconds of a monotonic clock. */
   note(now: number): void {
-    this.#asked.push(now);
+    this.#requests.push(now);
   }
 
   /** Returns the number of browsers to keep warm. */
   target(now: number): number {
-    this.#asked = this.#asked.filter((at) => now - at < windowMs);
-    return Math.min(this.#max, Math.max(this.#min, Math.ceil(this.#asked.length * share)));
+    this.#requests = this.#requests.filter((at) => now - at < windowMs);
+    return Math.min(this.#max, Math.max(this.#min, Math.ceil(this.#requests.length * share)));
   }
 }

@@ -16,12 +16,16 @@ export class PageContext {
   private constructor(browser: PageBrowser, id: string, onTab: (page: SessionPage) => void) {
     this.#browser = browser;
     this.#id = id;
-    const attend = (page: SessionPage): void => {
+    const watchPage = (page: SessionPage): void => {
       this.challengeWatch.attend(page.tab);
       onTab(page);
     };
     const ignore = (): void => undefined;
-    this.pages = new PageRegistry(browser, { onOpened: ignore, onTab: attend, onClosed: ignore, onLost: ignore }, id);
+    this.pages = new PageRegistry(
+      browser,
+      { onOpened: ignore, onTab: watchPage, onClosed: ignore, onLost: ignore },
+      id,
+    );
   }
 
   /** Creates a context that refuses downloads, and opens its first page. Calls `onTab` with each new tab of a page. */
@@ -47,7 +51,7 @@ export class PageContext {
     }
   }
 
-  /** Closes the context with all its pages. Resolves with whether the browser has confirmed it. */
+  /** Closes the context with all its pages. Resolves to whether the browser confirmed the disposal in time. */
   async dispose(): Promise<boolean> {
     this.pages.end();
     this.challengeWatch.close();

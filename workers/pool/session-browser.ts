@@ -36,7 +36,7 @@ import { PageContext } from "./page-context.ts";
 /** Milliseconds that a CDP client may take to answer a dialog before the session answers. */
 const clientDialogMs = 5_000;
 
-/** Optional parts of a session's browser. */
+/** Optional components of a session's browser. */
 interface SessionBrowserOptions {
   readonly profile?: SessionProfile | undefined;
   /** Media server to which the browser publishes its pages on request. */
@@ -67,7 +67,7 @@ export class SessionBrowser {
   readonly #recorder: LogRecorder;
   #device: Device;
   /** Declares the browser lost. `detail` is reported as the reason for the session's end. */
-  readonly lose: (detail: string) => void;
+  readonly reportLost: (detail: string) => void;
 
   constructor(slot: Slot, process: BrowserProcess, device: Device, options: SessionBrowserOptions = {}) {
     this.slot = slot;
@@ -77,7 +77,7 @@ export class SessionBrowser {
     this.#device = device;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.lost = promise;
-    this.lose = resolve;
+    this.reportLost = resolve;
     const { browserSession } = process;
     this.feed = new EventFeed((isWatched) => this.#console.turn(isWatched));
     this.#recorder = new LogRecorder(this.log, this.feed);
@@ -126,7 +126,7 @@ export class SessionBrowser {
   /** Applies device emulation and opens the first page. */
   async start(): Promise<void> {
     this.#process.exited.then(({ reason }) => {
-      if (reason === "crashed") this.lose("the browser crashed");
+      if (reason === "crashed") this.reportLost("the browser crashed");
     });
     await Promise.all([this.applyDevice(this.#device), this.downloadStore.start()]);
     await this.pages.start();
@@ -144,7 +144,7 @@ export class SessionBrowser {
     ]);
   }
 
-  /** Resolves when the browser has answered. Rejects if it has ended or does not answer in time. */
+  /** Resolves when the browser has answered. Rejects if the browser has exited or does not answer in time. */
   async checkResponsive(patienceMs: number): Promise<void> {
     const answer = this.#process.browserSession.send("Browser.getVersion");
     if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser did not answer");

@@ -54,7 +54,7 @@ export class WarmBrowser {
     return new WarmBrowser(launch, browser, process);
   }
 
-  /** Resolves if the browser ends unexpectedly. */
+  /** Resolves with the cause if the browser ends unexpectedly. */
   get lost(): Promise<string> {
     return this.#browser.lost;
   }

@@ -85,7 +85,7 @@ async function* boundSize(store: AsyncIterable<Buffer>): AsyncGenerator<Buffer, 
 class ConfinedShell {
   readonly #child: ChildProcess;
   readonly #exit: Promise<void>;
-  #complaint = "";
+  #errorOutput = "";
 
   constructor({ path, uid }: ProfileDirectory, script: string, signal: AbortSignal) {
     const [command = "", ...parameters] = [...confineCommand([], uid, "namespaces"), "sh", "-c", script];
@@ -97,7 +97,7 @@ class ConfinedShell {
       detached: true,
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      this.#complaint = (this.#complaint + text).slice(0, 1_000);
+      this.#errorOutput = (this.#errorOutput + text).slice(0, 1_000);
     });
     this.#exit = this.#ended();
     // `input` and `output` await the exit later. Without a handler, an earlier failure would crash the worker.
@@ -117,11 +117,11 @@ class ConfinedShell {
   async input(source: AsyncIterable<Buffer>): Promise<void> {
     const { stdin } = this.#child;
     // If the command ends early, its exit status is the more specific error.
-    if (stdin) await pipeline(source, stdin).catch((error: NodeJS.ErrnoException) => this.#explain(error));
+    if (stdin) await pipeline(source, stdin).catch((error: NodeJS.ErrnoException) => this.#ignoreBrokenPipe(error));
     await this.#exit;
   }
 
-  async #explain(error: NodeJS.ErrnoException): Promise<void> {
+  async #ignoreBrokenPipe(error: NodeJS.ErrnoException): Promise<void> {
     if (error.code !== "EPIPE") throw error;
   }
 
@@ -130,7 +130,7 @@ class ConfinedShell {
       this.#child.once("error", reject);
       this.#child.once("close", (status, signal) => {
         if (status === 0) resolve();
-        else reject(new Error(`tar failed with ${signal ?? status}: ${this.#complaint.trim()}`));
+        else reject(new Error(`tar failed with ${signal ?? status}: ${this.#errorOutput.trim()}`));
       });
     });
   }

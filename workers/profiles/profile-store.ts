@@ -49,7 +49,7 @@ function toJson(profile: StoredProfile): string {
 }
 
 /** Returns a stored profile, or undefined if the file is missing or damaged. */
-async function readShelved(path: string): Promise<StoredProfile | undefined> {
+async function readStored(path: string): Promise<StoredProfile | undefined> {
   try {
     // Unchecked cast: only this class can write the file.
     const json = JSON.parse(await readFile(path, "utf8")) as Record<keyof StoredProfile, string>;
@@ -68,7 +68,7 @@ export class ProfileStore {
   readonly owner: { readonly dataDir: string; readonly index: number };
   readonly directory: string;
   /** Sessions that are running or whose profiles are being packed. */
-  readonly #coming = new Map<string, PromiseWithResolvers<void>>();
+  readonly #expected = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(dataDir: string, index: number) {
     this.owner = { dataDir, index };
@@ -116,30 +116,30 @@ export class ProfileStore {
 
   /** Registers the profile of a session that is being created. `find` then waits for the profile. */
   expect(placement: Placement): void {
-    this.#coming.set(nameOf(placement), Promise.withResolvers());
+    this.#expected.set(nameOf(placement), Promise.withResolvers());
   }
 
   /** Stores the packed profile of an ended session, or the failure, atomically. */
-  async shelve(profile: StoredProfile): Promise<void> {
+  async add(profile: StoredProfile): Promise<void> {
     const path = join(this.directory, nameOf(profile));
     if (profile.failure === "") await rename(this.unfinishedOf(profile), `${path}.store`);
     else await rm(this.unfinishedOf(profile), { force: true });
     await writeFile(`${path}.json.new`, toJson(profile), { mode: 0o600, flush: true });
     await rename(`${path}.json.new`, `${path}.json`);
-    this.expectNoMore(profile);
+    this.stopExpecting(profile);
   }
 
   /** Ends the wait of `find` for a session's profile. */
-  expectNoMore(placement: Placement): void {
+  stopExpecting(placement: Placement): void {
     const name = nameOf(placement);
-    this.#coming.get(name)?.resolve();
-    this.#coming.delete(name);
+    this.#expected.get(name)?.resolve();
+    this.#expected.delete(name);
   }
 
   /** Returns all pending profiles. Reads the directory each time, because other workers may add recovered profiles. */
   async pending(): Promise<Omit<PendingProfile, "$typeName">[]> {
     const names = (await readdir(this.directory).catch(() => [])).filter((name) => name.endsWith(".json"));
-    const found = await Promise.all(names.map((name) => readShelved(join(this.directory, name))));
+    const found = await Promise.all(names.map((name) => readStored(join(this.directory, name))));
     return found
       .filter((profile) => profile !== undefined)
       .map(({ sessionId, placementEpoch, failure }) => ({ sessionId, placementEpoch, failure }));
@@ -151,9 +151,9 @@ export class ProfileStore {
    */
   async find(placement: Placement, signal: AbortSignal): Promise<StoredProfile> {
     const name = nameOf(placement);
-    const coming = this.#coming.get(name)?.promise;
-    if (coming) await raceSignal(coming, signal);
-    const profile = await readShelved(join(this.directory, `${name}.json`));
+    const expected = this.#expected.get(name)?.promise;
+    if (expected) await raceSignal(expected, signal);
+    const profile = await readStored(join(this.directory, `${name}.json`));
     if (!profile) throw fail("not-found", {}, { detail: "the worker has no profile of the session" });
     if (profile.failure !== "") throw fail("not-found", {}, { detail: profile.failure });
     return profile;
@@ -166,7 +166,7 @@ export class ProfileStore {
 
   async drop(placement: Placement): Promise<void> {
     const path = join(this.directory, nameOf(placement));
-    // Deletes the index entry first, so that a crash in between leaves no entry without a store.
+    // Deletes the .json file first, so that a crash in between leaves no entry without its store.
     for (const suffix of ["json", "store"]) await rm(`${path}.${suffix}`, { force: true });
   }
 }

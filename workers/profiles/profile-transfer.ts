@@ -20,7 +20,7 @@ async function* dataOf(messages: AsyncIterator<ProfileChunk>): AsyncGenerator<Ui
 }
 
 /** Sends the store of an ended session to a gateway, after packing. */
-export async function* giveProfile(
+export async function* sendProfile(
   profileStore: ProfileStore,
   context: CommandContext | undefined,
   caller: AbortSignal,

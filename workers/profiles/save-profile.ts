@@ -14,11 +14,11 @@ export async function saveProfile(
   const profile = { sessionId, placementEpoch, profileId, version, engine };
   try {
     await packProfile(directory, { format: 1, engine, browserMajor, cookies }, profileStore.unfinishedOf(profile));
-    await profileStore.shelve({ ...profile, failure: "" });
+    await profileStore.add({ ...profile, failure: "" });
   } catch (error) {
-    log.warn({ err: error, session: sessionId, profile: profileId }, "failed to pack a profile");
+    log.warn({ err: error, session_id: sessionId, profile_id: profileId }, "failed to pack a profile");
     const failure = error instanceof Error ? error.message : "the profile could not be packed";
-    await profileStore.shelve({ ...profile, failure: failure.slice(0, 500) });
+    await profileStore.add({ ...profile, failure: failure.slice(0, 500) });
   }
 }
 
@@ -26,16 +26,16 @@ export async function saveProfile(
  * Saves the profile that a dead worker's session left in a slot, if any, into that worker's store. Errors are only
  * logged, because the slot must be cleared in any case.
  */
-export async function salvageProfile(directory: ProfileDirectory, launchRecord: string, log: Log): Promise<void> {
+export async function recoverProfile(directory: ProfileDirectory, launchRecord: string, log: Log): Promise<void> {
   const record = await readRecord(launchRecord);
   if (!record) return;
-  const { sessionId: session, profileId: profile } = record;
+  const ids = { session_id: record.sessionId, profile_id: record.profileId };
   try {
     const profileStore = new ProfileStore(record.dataDir, record.index);
     await profileStore.makeDirectory();
     await saveProfile(profileStore, directory, record, log);
-    log.info({ session, profile }, "recovered the profile of a lost session");
+    log.info(ids, "recovered the profile of a lost session");
   } catch (error) {
-    log.error({ err: error, session, profile }, "failed to recover the profile of a lost session");
+    log.error({ err: error, ...ids }, "failed to recover the profile of a lost session");
   }
 }

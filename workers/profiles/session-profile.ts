@@ -35,7 +35,7 @@ export class SessionProfile {
   #session: CdpSession | undefined;
   #isDiscarded = false;
   #timer: NodeJS.Timeout | undefined;
-  #noting: Promise<void> = Promise.resolve();
+  #recording: Promise<void> = Promise.resolve();
 
   constructor(options: SessionProfileOptions) {
     this.#options = options;
@@ -50,7 +50,7 @@ export class SessionProfile {
     const source = profileStore.incomingOf(profile);
     const { cookies } = await unpackProfile(source, this.#directory, signal, (manifest) => {
       if (manifest.browserMajor <= browserMajor) return;
-      const detail = `the profile is of browser version ${manifest.browserMajor}; this worker has ${browserMajor}`;
+      const detail = `the profile needs browser version ${manifest.browserMajor} or newer, but this worker has ${browserMajor}`;
       throw fail("driver-not-integrated", {}, { detail });
     });
     this.#cookies = cookies;
@@ -63,20 +63,20 @@ export class SessionProfile {
     if (this.#cookies.length > 0) await setCookies(browserSession, this.#cookies);
     if (this.#isDiscarded) return;
     this.#timer = setInterval(() => {
-      this.#noting = this.#note(cookiesMs).catch((error: unknown) => {
-        this.#options.log.warn({ err: error, session: this.#options.profile.sessionId }, "failed to record cookies");
+      this.#recording = this.#recordCookies(cookiesMs).catch((error: unknown) => {
+        this.#options.log.warn({ err: error, session_id: this.#options.profile.sessionId }, "failed to record cookies");
       });
     }, cookiesMs);
     // The record is written only after a complete restore, so that no other worker saves an incomplete profile after a
     // crash.
-    this.#noting = this.#write();
-    await this.#noting;
+    this.#recording = this.#write();
+    await this.#recording;
   }
 
   /** Reads the cookies a last time and closes the browser, so that it flushes its data. Takes at most 7 s. */
   async close({ browserSession, ended }: BrowserProcess): Promise<void> {
     clearInterval(this.#timer);
-    await this.#note(lastCookiesMs).catch(() => undefined);
+    await this.#recordCookies(lastCookiesMs).catch(() => undefined);
     browserSession.send("Browser.close").catch(() => undefined);
     await within(ended, closeMs, undefined);
   }
@@ -85,10 +85,10 @@ export class SessionProfile {
   async save(): Promise<void> {
     const { profileStore, slot, log, profile } = this.#options;
     try {
-      await this.#noting;
+      await this.#recording;
       await saveProfile(profileStore, this.#directory, this.#record, log);
     } catch (error) {
-      log.error({ err: error, session: profile.sessionId }, "failed to store a profile; its changes are lost");
+      log.error({ err: error, session_id: profile.sessionId }, "failed to store a profile; its changes are lost");
     }
     await this.#forget(slot);
   }
@@ -98,7 +98,7 @@ export class SessionProfile {
     const { profileStore, slot, profile } = this.#options;
     this.#isDiscarded = true;
     clearInterval(this.#timer);
-    await this.#noting.catch(() => undefined);
+    await this.#recording.catch(() => undefined);
     await rm(profileStore.incomingOf(profile), { force: true });
     await this.#forget(slot);
   }
@@ -114,7 +114,7 @@ export class SessionProfile {
   }
 
   /** Writes changed cookies to the profile record. */
-  async #note(patienceMs: number): Promise<void> {
+  async #recordCookies(patienceMs: number): Promise<void> {
     const cookies = this.#session && (await within(readCookies(this.#session), patienceMs, undefined));
     if (!cookies || JSON.stringify(cookies) === JSON.stringify(this.#cookies)) return;
     this.#cookies = cookies;
@@ -128,7 +128,7 @@ export class SessionProfile {
 
   /** Removes the profile record, so that the next session's files are not taken for this profile. */
   async #forget(slot: Slot): Promise<void> {
-    this.#options.profileStore.expectNoMore(this.#options.profile);
+    this.#options.profileStore.stopExpecting(this.#options.profile);
     const entrance = await slot.ready.catch(() => undefined);
     if (entrance) removeProfileRecord(entrance.record);
   }

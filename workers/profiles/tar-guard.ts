@@ -36,10 +36,10 @@ class TarScan {
     this.#filled += part.length;
     if (this.#filled < block) return;
     this.#filled = 0;
-    if (!this.#header.equals(end)) this.#enter();
+    if (!this.#header.equals(end)) this.#readHeader();
   }
 
-  #enter(): void {
+  #readHeader(): void {
     const type = this.#header.toString("latin1", 156, 157);
     const digits = this.#header.toString("latin1", 124, 136).replace(/[\0 ]+$/, "");
     const size = /^[0-7]+$/.test(digits) ? Number.parseInt(digits, 8) : Number.NaN;

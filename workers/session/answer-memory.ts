@@ -18,11 +18,11 @@ export interface KeyedCommand {
 /** Options of a store of answers. */
 interface MemoryOptions {
   /** Name of the key in error messages. */
-  readonly called: string;
+  readonly keyName: string;
   /** Maximum number of stored answers. Pending answers are kept in addition. */
   readonly capacity: number;
   /** Returns whether a failure is final and stored as the answer. */
-  keeps(thrown: unknown): boolean;
+  isFinal(thrown: unknown): boolean;
 }
 
 interface Remembered {
@@ -42,25 +42,25 @@ export class AnswerMemory {
   }
 
   /** Returns whether a command with this key has started and is still stored. */
-  knows(key: string): boolean {
+  has(key: string): boolean {
     return this.#answers.has(key);
   }
 
   /** Runs the work, or returns the pending or stored answer to the same request with the same key. */
   run<Value>(command: KeyedCommand, work: () => Promise<Value>): Promise<Value> {
     const { key, method, bytes, onReplay, isRecall = false } = command;
-    const { called, keeps } = this.#options;
+    const { keyName, isFinal } = this.#options;
     if (key === "") return work();
     const fingerprint = isRecall ? "" : createHash("sha256").update(bytes).digest("base64");
     const known = this.#answers.get(key);
     if (known) {
       const isOther = known.method !== method || (!isRecall && known.fingerprint !== fingerprint);
-      if (isOther) return Promise.reject(otherRequest(called));
+      if (isOther) return Promise.reject(otherRequest(keyName));
       onReplay();
       // The cast is safe, because each method has one answer type.
       return known.answer as Promise<Value>;
     }
-    if (isRecall) return Promise.reject(notKnown(called));
+    if (isRecall) return Promise.reject(notStored(keyName));
     const remembered = { method, fingerprint, answer: work(), isSettled: false };
     this.#answers.set(key, remembered);
     const settle = () => {
@@ -68,7 +68,7 @@ export class AnswerMemory {
       this.#forgetOldest();
     };
     remembered.answer.then(settle, (thrown: unknown) => {
-      if (!keeps(thrown) && this.#answers.get(key) === remembered) this.#answers.delete(key);
+      if (!isFinal(thrown) && this.#answers.get(key) === remembered) this.#answers.delete(key);
       settle();
     });
     return remembered.answer;
@@ -85,28 +85,28 @@ export class AnswerMemory {
 /** Creates the store of answers by Idempotency-Key. Retryable failures are not stored, so that a retry runs. */
 export function idempotencyMemory(): AnswerMemory {
   return new AnswerMemory({
-    called: "Idempotency-Key",
+    keyName: "Idempotency-Key",
     capacity: 100,
-    keeps: (thrown) => !isWorthAnotherTry(thrown),
+    isFinal: (thrown) => !isRetryable(thrown),
   });
 }
 
 /** Creates the store of answers by turn step. Failures are final, because a retry is a new step. */
 export function stepMemory(): AnswerMemory {
-  return new AnswerMemory({ called: "step", capacity: 32, keeps: () => true });
+  return new AnswerMemory({ keyName: "step", capacity: 32, isFinal: () => true });
 }
 
-function isWorthAnotherTry(thrown: unknown): boolean {
+function isRetryable(thrown: unknown): boolean {
   const { slug, extensions } = asFailure(thrown);
   // A command that may have had effects must not run again.
   if ("in_doubt" in extensions) return false;
   return slug === "conflict" || errorTable[slug].status >= 500;
 }
 
-function otherRequest(called: string): Error {
-  return fail("conflict", {}, { detail: `another request has been sent with this ${called}` });
+function otherRequest(keyName: string): Error {
+  return fail("conflict", {}, { detail: `another request has been sent with this ${keyName}` });
 }
 
-function notKnown(called: string): Error {
-  return fail("not-found", {}, { detail: `the session does not know this ${called}` });
+function notStored(keyName: string): Error {
+  return fail("not-found", {}, { detail: `the session has no stored answer for this ${keyName}` });
 }

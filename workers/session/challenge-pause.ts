@@ -17,8 +17,8 @@ export interface ChallengePauseOptions {
 /** Pauses a session's commands and its idle timer during a bot check. */
 export class ChallengePause implements ChallengeListener {
   readonly #options: ChallengePauseOptions;
-  #held: { readonly kind: string; readonly idleness: Disposable } | undefined;
-  #begun = new AbortController();
+  #paused: { readonly kind: string; readonly idleness: Disposable } | undefined;
+  #pauseStart = new AbortController();
 
   constructor(options: ChallengePauseOptions) {
     this.#options = options;
@@ -26,16 +26,16 @@ export class ChallengePause implements ChallengeListener {
 
   /** Kind of the check that pauses the session. */
   get reason(): string | undefined {
-    return this.#held?.kind;
+    return this.#paused?.kind;
   }
 
   get status(): SessionStatus {
-    return this.#held ? SessionStatus.PAUSED : SessionStatus.LIVE;
+    return this.#paused ? SessionStatus.PAUSED : SessionStatus.LIVE;
   }
 
   /** Aborts with the failure for running commands when the next pause starts. */
   get signal(): AbortSignal {
-    return this.#begun.signal;
+    return this.#pauseStart.signal;
   }
 
   onSeen({ kind, url }: SeenChallenge): void {
@@ -44,18 +44,18 @@ export class ChallengePause implements ChallengeListener {
     if (paused) {
       const detail = `the session is paused at a bot check (${kind}); use interact with while_paused to continue`;
       const failure = fail("conflict", { pause_reason: kind }, { detail });
-      this.#held = { kind, idleness: idleClock.activity() };
+      this.#paused = { kind, idleness: idleClock.activity() };
       queue.pause(failure);
-      this.#begun.abort(failure);
+      this.#pauseStart.abort(failure);
     }
     onEvent({ case: "challengeSeen", value: { challenge: kind, url, paused } });
   }
 
   onGone(): void {
     const { queue, onEvent } = this.#options;
-    this.#held?.idleness[Symbol.dispose]();
-    this.#held = undefined;
-    this.#begun = new AbortController();
+    this.#paused?.idleness[Symbol.dispose]();
+    this.#paused = undefined;
+    this.#pauseStart = new AbortController();
     queue.resume();
     onEvent({ case: "challengeGone", value: {} });
   }

@@ -25,7 +25,7 @@ export class SessionControl {
   #epoch = 0n;
   #holder: string | undefined;
   #since = Date.now();
-  #cut = new AbortController();
+  #takeover = new AbortController();
   #quiet: Promise<unknown> = Promise.resolve();
 
   constructor(options: SessionControlOptions) {
@@ -53,7 +53,7 @@ export class SessionControl {
 
   /** Aborts with the failure for running commands when a person takes control. */
   get signal(): AbortSignal {
-    return this.#cut.signal;
+    return this.#takeover.signal;
   }
 
   /** Resolves when no input of an earlier epoch can reach a page any longer. */
@@ -88,9 +88,9 @@ export class SessionControl {
     if (this.#holder !== undefined) {
       const failure = heldFailure(this.#holder);
       drop(failure);
-      this.#cut.abort(failure);
+      this.#takeover.abort(failure);
     }
-    this.#cut = new AbortController();
+    this.#takeover = new AbortController();
     changed();
     this.#quiet = within(settled(), quietMs, undefined).then(() => within(release(), quietMs, undefined));
   }
@@ -102,7 +102,7 @@ function heldFailure(holder: string): Failure {
 }
 
 /** Returns whether a command was aborted because a person took control. */
-export function isCut(thrown: unknown, signal: AbortSignal): boolean {
+export function isTakeover(thrown: unknown, signal: AbortSignal): boolean {
   return signal.aborted && thrown === signal.reason;
 }
 

@@ -6,7 +6,7 @@ const capacity = 64;
 
 export type QueuedKind = "navigate" | "interact" | "wait";
 
-export interface Turn {
+export interface QueuedCommand {
   readonly kind: QueuedKind;
   /** Runs even while the queue is paused. */
   readonly whilePaused: boolean;
@@ -44,7 +44,7 @@ export class CommandQueue {
   }
 
   /** Queues a command. Settles with the command's result. */
-  run<Value>({ kind, whilePaused, dropped }: Turn, work: () => Promise<Value>): Promise<Value> {
+  run<Value>({ kind, whilePaused, dropped }: QueuedCommand, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) return Promise.reject(this.#closed);
     if (this.#paused && !whilePaused) return Promise.reject(this.#paused);
     if (this.#waiting.length >= capacity) return Promise.reject(tooMany());
@@ -67,7 +67,7 @@ export class CommandQueue {
     if (dropped.aborted) return Promise.reject(dropped.reason);
     dropped.addEventListener("abort", onAbort, { once: true });
     this.#waiting.push(entry);
-    this.#pump();
+    this.#startNext();
     return promise;
   }
 
@@ -116,18 +116,18 @@ export class CommandQueue {
     this.drop(failure);
   }
 
-  #pump(): void {
+  #startNext(): void {
     if (this.#running) return;
     const next = this.#waiting.shift();
     if (!next) return;
     const done = next.start().finally(() => {
       this.#running = undefined;
-      this.#pump();
+      this.#startNext();
     });
     this.#running = { kind: next.kind, done };
   }
 }
 
 function tooMany(): Error {
-  return fail("conflict", {}, { detail: `${capacity} commands of this session are already queued; retry later` });
+  return fail("conflict", {}, { detail: `${capacity} commands of this session are already queued: retry later` });
 }

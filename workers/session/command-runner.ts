@@ -35,7 +35,7 @@ import type { VariableStore } from "../variables/variable-store.ts";
 import { actAndObserve, observeAfter, type WorkResult } from "./action-sequence.ts";
 import { idempotencyMemory, stepMemory } from "./answer-memory.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
-import { inDoubt, isCut, type SessionControl } from "./client-control.ts";
+import { inDoubt, isTakeover, type SessionControl } from "./client-control.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
 import type { IdleClock } from "./idle-clock.ts";
 import { pictureMs, StepPictureCache, takePictureAhead } from "./step-picture-cache.ts";
@@ -59,7 +59,7 @@ export interface CommandRunnerOptions {
   readonly variables: VariableStore;
   /** Aborts with the failure for running commands when the session ends. */
   readonly ended: AbortSignal;
-  /** Whether address refusals include the operator's remedy. */
+  /** Whether errors for refused addresses name the setting that allows the address. */
   readonly showRemedy: boolean;
 }
 
@@ -67,9 +67,9 @@ export interface CommandRunnerOptions {
 export interface ReceivedCommand<Request> {
   readonly context: CommandContext;
   readonly request: Request;
-  /** Received bytes of the request, which distinguish a repeated command from another command with the same id. */
+  /** Received bytes of the request, which distinguish a repeated command from another command with the same key. */
   readonly bytes: Uint8Array;
-  /** Aborts when the caller has gone away. */
+  /** Aborts when the caller disconnects. */
   readonly caller: AbortSignal;
   /** Called if the answer is replayed. */
   onReplay(): void;
@@ -84,7 +84,7 @@ interface CommandWork {
   /** Whether the command runs even while the session is paused. */
   readonly whilePaused?: boolean;
   /** Whether the command reaches the page only through input events. */
-  readonly isByHand?: boolean;
+  readonly usesOnlyInput?: boolean;
 }
 
 interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
@@ -95,7 +95,7 @@ interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
 }
 
 /** Actions that change the page only by mouse, keyboard or touch input. */
-const byHand: ReadonlySet<InteractRequest["action"]["case"]> = new Set([
+const inputActions: ReadonlySet<InteractRequest["action"]["case"]> = new Set([
   "tap",
   "hover",
   "key",
@@ -147,7 +147,7 @@ export class CommandRunner {
         const { pages, relay, downloadStore: downloads } = this.#browser;
         const { showRemedy } = this.#options;
         const navigating = navigate({ ...scene, pages, relay, downloads, showRemedy }, request);
-        const landing = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
+        const landing = await navigating.catch((thrown) => this.#resultAtCheck(scene, thrown));
         const observation = request.observe && (await observeAfter({ ...scene, pages }, request.observe));
         return { ...landing, ...(observation && { observation: observation }) };
       });
@@ -159,8 +159,8 @@ export class CommandRunner {
   interact(received: ReceivedCommand<InteractRequest>): Promise<InteractResponse> {
     const { context, request, caller } = received;
     const { pageId, whilePaused, timeoutMs = interactMs } = request;
-    const isByHand = [request, ...request.next].every(({ action }) => byHand.has(action.case));
-    const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
+    const usesOnlyInput = [request, ...request.next].every(({ action }) => inputActions.has(action.case));
+    const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, usesOnlyInput } as const;
     const { pages } = this.#browser;
     const work = () => this.#run(command, (scene) => actAndObserve({ ...scene, pages }, request));
     return this.#once("interact", received, async () => create(InteractResponseSchema, await work()));
@@ -174,26 +174,26 @@ export class CommandRunner {
   }
 
   observe(received: ReceivedCommand<ObserveRequest>): Promise<Observation> {
-    return this.#look(received, observeMs, observe);
+    return this.#describePage(received, observeMs, observe);
   }
 
   read(received: ReceivedCommand<ReadRequest>): Promise<ReadResponse> {
-    return this.#look(received, readMs, readPage);
+    return this.#describePage(received, readMs, readPage);
   }
 
   /** Describes a page without changing it. Like a capture, waits for a running navigate or interact only. */
-  async #look<Request extends ObserveRequest | ReadRequest, Answer extends object>(
+  async #describePage<Request extends ObserveRequest | ReadRequest, Answer extends object>(
     { context, request, caller }: ReceivedCommand<Request>,
-    usualMs: number,
-    look: (scene: ObserveScene, request: Request) => Promise<Answer>,
+    defaultMs: number,
+    describe: (scene: ObserveScene, request: Request) => Promise<Answer>,
   ): Promise<Answer> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
-    const timeoutMs = Math.min(request.timeoutMs ?? usualMs, patienceOf(context));
+    const timeoutMs = Math.min(request.timeoutMs ?? defaultMs, timeoutOf(context));
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
     return await this.#mask(context, () => {
       const completed = this.#queue.capture(progress.signal, () => {
-        return look(this.#sceneOf(this.#browser.pages.find(request.pageId), progress, context), request);
+        return describe(this.#sceneOf(this.#browser.pages.find(request.pageId), progress, context), request);
       });
       return raceSignal(completed, progress.signal);
     });
@@ -203,11 +203,11 @@ export class CommandRunner {
     return this.#stepPictures.find(stepId);
   }
 
-  /** Takes a capture completely. */
+  /** Takes a capture. Resolves when the capture is complete. */
   async capture({ context, request, caller }: ReceivedCommand<CaptureRequest>): Promise<FinishedCapture> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
-    const patience = patienceOf(context);
+    const patience = timeoutOf(context);
     const timeoutMs = Math.min(request.timeoutMs ?? captureMs, patience);
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
     const made = this.#queue.capture(progress.signal, () => {
@@ -234,7 +234,7 @@ export class CommandRunner {
     using progress = new CommandProgress(thumbnailMs, [this.#ended]);
     const scene = this.#sceneOf(page, progress, create(CommandContextSchema));
     if (!scene.secrets.textMask()) return await takeThumbnail(scene);
-    // A capture must not show the covers.
+    // Queued, so that no capture shows the boxes that cover secrets meanwhile.
     return await this.#queue.capture(progress.signal, () => takeCoveredThumbnail(scene));
   }
 
@@ -268,7 +268,7 @@ export class CommandRunner {
     return this.#mask(context, () => {
       if (stepId === "") return this.#memory.run({ key: idempotencyKey, method, bytes, onReplay }, work);
       // A command that is refused because of control has not started, so a retry is allowed.
-      if (!isRecall && !this.#steps.knows(stepId)) this.#admit(context);
+      if (!isRecall && !this.#steps.has(stepId)) this.#admit(context);
       return this.#steps.run({ key: stepId, method, bytes, onReplay, isRecall }, work);
     });
   }
@@ -279,7 +279,7 @@ export class CommandRunner {
   }
 
   /** Turns a navigation timeout at a bot check into a result, because a check may never finish loading. */
-  #landedAt({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof landingOf> {
+  #resultAtCheck({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof landingOf> {
     const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
     if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
     return landingOf(sessionPage.traffic.answer);
@@ -291,12 +291,12 @@ export class CommandRunner {
     this.#admit(context);
     using _activity = this.#idleClock.activity();
     const hasKey = context.idempotencyKey !== "" || context.stepId !== "";
-    using patience = new CommandProgress(patienceOf(context), [this.#ended]);
+    using patience = new CommandProgress(timeoutOf(context), [this.#ended]);
     const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
     const isFinishedAnyway = hasKey || kind === "interact";
     return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
-      const { signal: taken } = this.#control;
-      const signals = [isFinishedAnyway ? patience.signal : dropped, taken];
+      const { signal: takeover } = this.#control;
+      const signals = [isFinishedAnyway ? patience.signal : dropped, takeover];
       // A bot check aborts a wait, because a pending wait would block the commands that solve the check.
       if (kind === "wait") signals.push(this.#pause.signal);
       using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
@@ -318,8 +318,10 @@ export class CommandRunner {
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
         const mayHaveReached =
-          kind === "navigate" || (kind === "interact" && (tally.sent > sentBefore || !command.isByHand));
-        throw isCut(thrown, taken) && mayHaveReached ? inDoubt(taken) : this.#onPage(sessionPage, thrown);
+          kind === "navigate" || (kind === "interact" && (tally.sent > sentBefore || !command.usesOnlyInput));
+        throw isTakeover(thrown, takeover) && mayHaveReached
+          ? inDoubt(takeover)
+          : this.#withAddress(sessionPage, thrown);
       }
     });
   }
@@ -329,13 +331,13 @@ export class CommandRunner {
     this.#stepPictures.takeAhead(async () => {
       using progress = new CommandProgress(pictureMs, [this.#ended]);
       const scene = this.#sceneOf(this.#browser.pages.active, progress, context);
-      // A capture must not show the covers.
+      // Queued, so that no capture shows the boxes that cover secrets meanwhile.
       return await this.#queue.capture(progress.signal, () => takePictureAhead(scene));
     });
   }
 
   /** Adds the page's address to a timeout, because the page is often not the page that the caller expects. */
-  #onPage({ address }: SessionPage, thrown: unknown): unknown {
+  #withAddress({ address }: SessionPage, thrown: unknown): unknown {
     if (!(thrown instanceof Failure) || thrown.slug !== "session-timeout" || thrown.detail === undefined) return thrown;
     // The address is masked before truncation, because part of a secret would not be recognized.
     const { text } = this.#variables.mask({ text: address });
@@ -352,6 +354,6 @@ export class CommandRunner {
 }
 
 /** Returns the caller's remaining timeout in milliseconds. Default: 10 minutes, longer than any command. */
-function patienceOf(context: CommandContext): number {
+function timeoutOf(context: CommandContext): number {
   return context.timeoutMs || 10 * 60_000;
 }

@@ -12,7 +12,7 @@ export class IdleClock {
     this.#arm();
   }
 
-  /** Whether nothing marks the session active. */
+  /** Whether no activity is in progress. */
   get isIdle(): boolean {
     return this.#active === 0;
   }

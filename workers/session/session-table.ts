@@ -20,13 +20,13 @@ import { Session } from "./session.ts";
 const launchMs = 30_000;
 
 /** Default session lifetime: 24 hours. */
-const longestLifetimeMs = 86_400_000;
+const defaultLifetimeMs = 86_400_000;
 
 export interface SessionTableOptions {
   readonly browsers: BrowserPool;
   /** Major versions of the installed runtimes. */
   readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
-  /** Whether address refusals include the operator's remedy. */
+  /** Whether errors for refused addresses name the setting that allows the address. */
   readonly showRemedy: boolean;
   readonly log: Log;
   /** Ends sessions that exceed their resource bounds. */
@@ -64,12 +64,12 @@ export class SessionTable {
     this.#options = options;
   }
 
-  /** All sessions, including sessions being launched. */
+  /** Sessions that are launching or live. Excludes sessions in teardown. */
   get running(): readonly Placement[] {
     return [...this.#entries.values()];
   }
 
-  /** All sessions that hold a slot: running sessions and teardowns in progress. */
+  /** All sessions that hold or await a slot: launching and live sessions, and sessions in teardown. */
   get held(): readonly Placement[] {
     return [...this.running, ...this.#teardowns.values()];
   }
@@ -92,7 +92,7 @@ export class SessionTable {
   /** Refuses new sessions, and announces the end of running ones after `patience` milliseconds. */
   drain(patience: number): void {
     this.#drainEnd = performance.now() + patience;
-    for (const { session } of this.#entries.values()) session?.endsByDrain(patience);
+    for (const { session } of this.#entries.values()) session?.planDrainEnd(patience);
   }
 
   /** Number of queued commands of all sessions. */
@@ -122,13 +122,13 @@ export class SessionTable {
     const device = makeDevice(plan);
     const hostBlock = this.#hostBlockOf(plan.block);
     const earlier = this.#entries.get(sessionId);
-    if (earlier && earlier.placementEpoch < placementEpoch) await this.#giveWay(earlier);
-    if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
+    if (earlier && earlier.placementEpoch < placementEpoch) await this.#endEarlier(earlier);
+    if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "the session already runs on this worker" });
     if (!this.isOpen) {
       throw fail(
         "capacity-unavailable",
         {},
-        { retryAfter: 1, detail: "the worker takes no session now: try again in a moment" },
+        { retryAfter: 1, detail: "the worker does not accept sessions now: try again in a moment" },
       );
     }
     const entry: Entry = { sessionId, placementEpoch, ending: new AbortController() };
@@ -148,9 +148,9 @@ export class SessionTable {
       browser.startLog(request.logs);
       if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: request.proxyCheck, onChange });
       entry.session = this.#makeSession(plan, request, browser, entry);
-      if (this.#drainEnd !== undefined) entry.session.endsByDrain(this.#drainEnd - performance.now());
-      const { slot, lose } = browser;
-      this.#options.watchdog.attend(slot, lose);
+      if (this.#drainEnd !== undefined) entry.session.planDrainEnd(this.#drainEnd - performance.now());
+      const { slot, reportLost } = browser;
+      this.#options.watchdog.watch(slot, reportLost);
     } catch (thrown) {
       if (this.#entries.get(sessionId) === entry) this.#entries.delete(sessionId);
       if (browser) this.#track(entry, browser.dispose());
@@ -188,11 +188,11 @@ export class SessionTable {
     await Promise.allSettled(this.#teardowns.keys());
   }
 
-  /** Ends a launch that another gateway took over. Resolves when its slot is free. */
-  async #giveWay(earlier: Entry): Promise<void> {
+  /** Ends an earlier placement of a session. Resolves when the earlier placement's slot is free. */
+  async #endEarlier(earlier: Entry): Promise<void> {
     this.destroy(earlier);
-    const mine = [...this.#teardowns].filter(([, { sessionId }]) => sessionId === earlier.sessionId);
-    await Promise.all(mine.map(([teardown]) => teardown));
+    const teardowns = [...this.#teardowns].filter(([, { sessionId }]) => sessionId === earlier.sessionId);
+    await Promise.all(teardowns.map(([teardown]) => teardown));
   }
 
   async #takeBrowser(
@@ -206,7 +206,7 @@ export class SessionTable {
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
-      this.#options.log.error({ err: thrown, runtime: browserOptions.runtime }, "a browser could not be launched");
+      this.#options.log.error({ err: thrown, runtime: browserOptions.runtime }, "failed to launch a browser");
       const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
       // A failed launch is retried on another worker. Other failures may be caused by the profile or the plan, and
       // would occur there too.
@@ -238,7 +238,7 @@ export class SessionTable {
       id: entry.sessionId,
       placementEpoch: entry.placementEpoch,
       browser,
-      lifetimeMs: lifetimeMs || longestLifetimeMs,
+      lifetimeMs: lifetimeMs || defaultLifetimeMs,
       idleTimeoutMs: plan.idleTimeoutSeconds * 1_000,
       endsWithClients,
       showRemedy: this.#options.showRemedy,
@@ -257,7 +257,7 @@ export class SessionTable {
     const kinds = listKinds.filter((kind) => block.kinds.includes(blockKinds[kind]));
     const missing = kinds.find((kind) => !blockLists.has(kind));
     if (missing !== undefined) {
-      const detail = `this worker has no list of ${missing}: the operator adds one with BLOCK_LISTS`;
+      const detail = `this worker has no list of ${missing}: the operator can add one with BLOCK_LISTS`;
       throw fail("driver-not-integrated", {}, { detail });
     }
     return kinds.length > 0 || block.hosts.length > 0 ? new HostBlock(block.hosts, kinds, blockLists) : undefined;
@@ -271,7 +271,7 @@ export class SessionTable {
   /** Tracks a teardown until it is complete, so that `endAll` waits for it and the slot counts as held. */
   #track({ sessionId, placementEpoch }: Placement, teardown: Promise<void>): void {
     const settled = teardown.catch((error: unknown) => {
-      this.#options.log.error({ err: error }, "a session could not be torn down");
+      this.#options.log.error({ err: error, session_id: sessionId }, "failed to tear down a session");
     });
     this.#teardowns.set(settled, { sessionId, placementEpoch });
     void settled.then(() => {

@@ -25,7 +25,7 @@ import type { KeptFile, SessionFiles } from "../files/session-files.ts";
 import { InputIntake } from "../input/input-intake.ts";
 import { inputOf, releaseAll } from "../input/page-input.ts";
 import { WorkerInputQueue } from "../input/worker-input-queue.ts";
-import type { Arrival } from "../live/live-hub.ts";
+import type { JoiningViewer } from "../live/live-hub.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import { VariableStore } from "../variables/variable-store.ts";
 import { ChallengePause } from "./challenge-pause.ts";
@@ -50,19 +50,19 @@ export interface SessionOptions {
   readonly browser: SessionBrowser;
   readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
-  /** Whether the session ends after its last CDP client. */
+  /** Whether the session ends when its last CDP client has disconnected. */
   readonly endsWithClients: boolean;
-  /** Whether address refusals include the operator's remedy. */
+  /** Whether errors for refused addresses name the setting that allows the address. */
   readonly showRemedy: boolean;
   /** Reaction to bot checks. */
   readonly onChallenge: OnChallenge;
-  /** Called for bot checks. */
+  /** Called when a bot check appears or disappears. */
   onEvent(event: ReportedEvent): void;
   /** Called once if the session ends spontaneously. */
   onEnded(end: SessionEnd): void;
 }
 
-/** Milliseconds until a session that ends with its CDP clients ends, if their last connection broke. */
+/** Milliseconds for a CDP client to reconnect. Then a session with `endsWithClients` ends. */
 const withoutClientsMs = 30_000;
 
 /** A session: one browser with its control state, timers and end. */
@@ -79,7 +79,7 @@ export class Session {
   readonly #queue = new CommandQueue();
   readonly #idleClock: IdleClock;
   /** Runs while no CDP client is connected; undefined if the session does not end with its clients. */
-  readonly #clientClock: IdleClock | undefined;
+  readonly #reconnectClock: IdleClock | undefined;
   readonly #pause: ChallengePause;
   #expiry: NodeJS.Timeout;
   readonly #endingNotice: EndingNotice;
@@ -96,12 +96,12 @@ export class Session {
     this.#options = options;
     this.#browser = options.browser;
     this.#idleClock = new IdleClock(options.idleTimeoutMs, () =>
-      this.#endByItself(SessionEndedReason.IDLE, "no command came for the idle time"),
+      this.#endSpontaneously(SessionEndedReason.IDLE, "no command was received within the idle timeout"),
     );
     this.#endingNotice = new EndingNotice(this.#browser.feed);
     this.#expiry = this.#expireAfter(options.lifetimeMs);
-    this.#clientClock = options.endsWithClients
-      ? new IdleClock(withoutClientsMs, () => this.#endAfterClients("its last client did not come back"))
+    this.#reconnectClock = options.endsWithClients
+      ? new IdleClock(withoutClientsMs, () => this.#endAfterClients("its last client did not reconnect"))
       : undefined;
     const { onChallenge } = options;
     const onEvent = (event: ReportedEvent): void => {
@@ -112,7 +112,7 @@ export class Session {
     this.#browser.challengeWatch.listen(this.#pause);
     this.#inputQueue = new WorkerInputQueue(
       () => inputOf(this.#browser.pages.active.cdp),
-      () => this.#checkLists(),
+      () => this.#checkSelectPopups(),
     );
     this.#control = new SessionControl({
       drop: (failure) => this.#queue.drop(failure),
@@ -144,7 +144,7 @@ export class Session {
       pages: this.#browser.pages,
       take: () => this.commands.thumbnail(),
     });
-    this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
+    this.#browser.lost.then((detail) => this.#endSpontaneously(SessionEndedReason.CRASHED, detail));
   }
 
   /** Number of queued commands of the session. */
@@ -192,7 +192,7 @@ export class Session {
     return this.#browser.log.level >= SessionLogLevel.ERRORS;
   }
 
-  /** Returns entries of the log after the entry with a number. Works also after the end of the session. */
+  /** Returns log entries whose number exceeds `after`, at most `limit`. Also works after the session has ended. */
   readLog(after: number, limit?: number): SessionLogPage {
     const { log } = this.#browser;
     // Masked when read, so that values learned after an entry are masked, too.
@@ -201,7 +201,7 @@ export class Session {
     );
   }
 
-  /** Yields entries of the log after the entry with a number, until the session has ended. */
+  /** Yields log entries whose number exceeds `after`, until the session has ended. */
   async *followLog(after: number, signal: AbortSignal): AsyncIterable<SessionLogEntry> {
     for await (const entry of this.#browser.log.follow(after, signal)) yield this.#variables.mask(entry);
   }
@@ -211,12 +211,12 @@ export class Session {
     const session = { isHeld: () => this.#control.holder !== undefined, onCommand: () => this.#idleClock.touch() };
     const serve = (received: AsyncIterable<ProxyCdpRequest>) =>
       this.#browser.cdpProxy.proxyCdp(received, session, signal);
-    return this.#clientClock ? this.#serveUntilDone(this.#clientClock, requests, serve, signal) : serve(requests);
+    return this.#reconnectClock ? this.#serveUntilDone(this.#reconnectClock, requests, serve, signal) : serve(requests);
   }
 
   /**
    * Serves a CDP client. If it was the last client and no longer needs the session, ends the session. The client counts
-   * until it is disconnected, not until its settings are removed, since a page that hangs delays that.
+   * until it is disconnected, not until its settings are removed, because a hung page delays the removal.
    */
   async *#serveUntilDone(
     clock: IdleClock,
@@ -245,27 +245,27 @@ export class Session {
   }
 
   /** Serves a live viewer until it disconnects. */
-  view(arrival: Arrival): AsyncIterable<JoinResponse> {
+  view(joining: JoiningViewer): AsyncIterable<JoinResponse> {
     if (this.#ended.signal.aborted) throw this.#ended.signal.reason;
-    return this.#browser.liveHub.view(arrival, {
+    return this.#browser.liveHub.view(joining, {
       id: this.id,
       describe: () => {
         const { status, reason } = this.#pause;
         const { message: control, since } = this.#control;
         const pauseReason = reason === undefined ? {} : { pauseReason: reason };
         const { pendingQuestions, downloadStore } = this.#browser;
-        const asked = {
+        const pending = {
           questions: [...pendingQuestions.open],
           downloads: downloadStore.offeredTo(this.#control.holder),
         };
-        return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since), ...asked };
+        return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since), ...pending };
       },
       activity: () => this.#idleClock.activity(),
     });
   }
 
   /** Sends the session's frames to a gateway until it ends the requests. */
-  frames(requests: Arrival["requests"]): AsyncIterable<JoinResponse> {
+  frames(requests: JoiningViewer["requests"]): AsyncIterable<JoinResponse> {
     if (this.#ended.signal.aborted) throw this.#ended.signal.reason;
     return this.#browser.liveHub.frames(requests);
   }
@@ -295,8 +295,8 @@ export class Session {
     this.#expiry = this.#expireAfter(remainingMs);
   }
 
-  /** Notes that the worker ends the session in `remainingMs` milliseconds, unless the session ends before. */
-  endsByDrain(remainingMs: number): void {
+  /** Plans the notice that the worker ends the session in `remainingMs` milliseconds because the worker drains. */
+  planDrainEnd(remainingMs: number): void {
     this.#endingNotice.plan(SessionEndedReason.WORKER_DRAINED, remainingMs);
   }
 
@@ -310,14 +310,17 @@ export class Session {
 
   #expireAfter(milliseconds: number): NodeJS.Timeout {
     this.#endingNotice.plan(SessionEndedReason.EXPIRED, milliseconds);
-    return setTimeout(() => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"), milliseconds);
+    return setTimeout(
+      () => this.#endSpontaneously(SessionEndedReason.EXPIRED, "its lifetime has expired"),
+      milliseconds,
+    );
   }
 
   #endAfterClients(detail: string): void {
-    this.#endByItself(SessionEndedReason.DESTROYED, detail);
+    this.#endSpontaneously(SessionEndedReason.DESTROYED, detail);
   }
 
-  #endByItself(reason: SessionEndedReason, detail: string): void {
+  #endSpontaneously(reason: SessionEndedReason, detail: string): void {
     if (this.#ended.signal.aborted) return;
     const isCrash = reason === SessionEndedReason.CRASHED;
     const running = isCrash ? fail("driver-error", { target_closed: true }, { detail }) : endedFailure(reason);
@@ -328,7 +331,7 @@ export class Session {
   #close(running: Failure, waiting: Failure): void {
     if (this.#ended.signal.aborted) return;
     this.#idleClock.stop();
-    this.#clientClock?.stop();
+    this.#reconnectClock?.stop();
     clearTimeout(this.#expiry);
     this.#endingNotice.stop();
     this.#queue.close(waiting);
@@ -342,7 +345,7 @@ export class Session {
     this.#browser.challengeWatch.close();
   }
 
-  #checkLists(): void {
+  #checkSelectPopups(): void {
     const { selectPopups, pages } = this.#browser;
     if (pages.shown) selectPopups.touched(pages.shown);
   }

@@ -59,7 +59,7 @@ export class StepPictureCache {
     }
   }
 
-  /** Returns the JPEG taken before a step, or undefined if no JPEG was taken or it was evicted. */
+  /** Returns the JPEG taken before a step, or undefined if no JPEG was taken or the JPEG was evicted. */
   find(stepId: string): Buffer | undefined {
     return this.#pictures.get(stepId);
   }
@@ -72,7 +72,7 @@ export async function takePictureAhead(scene: Scene): Promise<PictureAhead | und
   return state !== undefined && taken ? { data: taken.data, state } : undefined;
 }
 
-/** Reads what a page's picture depends on, except for animations and child frames. Undefined if it is unknown. */
+/** Returns the state that determines a page's picture, except animations and child frames. Undefined if unreadable. */
 async function readState(scene: Scene): Promise<string | undefined> {
   const { sessionPage } = scene;
   const { id, tab, cdp } = sessionPage;

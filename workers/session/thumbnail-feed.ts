@@ -9,8 +9,8 @@ import type { PageRegistry } from "../pages/page-registry.ts";
 import { PaintWatch } from "../pages/paint-watch.ts";
 
 /**
- * Milliseconds. `gap`: between pictures. `picture`: to take one; a page that needs longer is busy. `settle`: until the
- * page has painted what the picture and the watch made it paint.
+ * Milliseconds. `gap`: pause between pictures. `picture`: timeout of a picture; a page that needs longer is busy.
+ * `settle`: time for the paints that the picture and the watch cause.
  */
 const times = { gap: 2_000, picture: 200, settle: 500 };
 
@@ -18,7 +18,7 @@ export interface ThumbnailFeedParts {
   /** Identifier of the session. */
   readonly id: string;
   readonly pages: PageRegistry;
-  /** Takes a picture. Undefined if none can be taken now. */
+  /** Takes a picture. Resolves with undefined if no picture can be taken now. */
   take(): Promise<ThumbnailPicture | undefined>;
 }
 
@@ -62,7 +62,7 @@ export class ThumbnailFeed {
   #start(): void {
     if (this.#running || this.#isClosed) return;
     this.#running = new AbortController();
-    // The only rejection is that of the ended wait.
+    // Only the aborted pause rejects.
     this.#run(this.#running.signal).catch(() => undefined);
   }
 
@@ -82,7 +82,7 @@ export class ThumbnailFeed {
         const taken = this.#publish(await within(taking, times.picture, undefined), signal);
         // A late picture is dropped. The next picture waits until it is done.
         await Promise.race([taking.catch(() => undefined), stopped]);
-        // After a picture that showed nothing new, its own paints are ignored, or it would cause the next one.
+        // If the picture shows nothing new, paints that it caused are ignored: they would cause the next picture.
         if (taken) await paints.rearm(taken === "same" ? times.settle : 0);
         await setTimeout(times.gap, undefined, { signal });
         if (taken) await Promise.race([paints.painted, stopped]);

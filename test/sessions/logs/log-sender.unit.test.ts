@@ -26,7 +26,7 @@ function startSender(answer: (request: StoreLogsRequest) => number | undefined, 
   const requests: StoreLogsRequest[] = [];
   const link = {
     storesLogs,
-    async ask(_method: unknown, makeRequest: (incarnation: bigint) => unknown) {
+    async call(_method: unknown, makeRequest: (incarnation: bigint) => unknown) {
       const request = makeRequest(1n) as StoreLogsRequest;
       requests.push(request);
       const stored = answer(request);
