@@ -10,7 +10,7 @@ function openSettings() {
     sent.push(`${sessionId} ${method} ${params}`);
   });
   const note = (method: string, params: object = {}, sessionId: string | undefined = "S") =>
-    settings.note({ method, params: JSON.stringify(params), sessionId });
+    settings.record({ method, params: JSON.stringify(params), sessionId });
   return { settings, note, sent: () => sent.splice(0) };
 }
 

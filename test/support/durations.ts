@@ -312,7 +312,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/input/select-popups.ts", "pauseMs", "50", "short"],
   ["workers/isolation/bounds-watchdog.ts", "checkMs", "1_500", "period"],
   ["workers/isolation/bounds-watchdog.ts", "alertMs", "200", "short"],
-  ["workers/isolation/bounds-watchdog.ts", "weighMs", "500", "short"],
+  ["workers/isolation/bounds-watchdog.ts", "exactMemoryMs", "500", "short"],
   ["workers/isolation/browser-process.ts", "exitMs", "5_000", "spare"],
   ["workers/isolation/browser-process.ts", "explainMs", "500", "short"],
   ["workers/isolation/confinement.ts", "probeMs", "15_000", "spare"],

@@ -98,7 +98,7 @@ const answering = (onOver: () => void) => ({
 function chooseFile(onOver: () => void, answers?: Parameters<typeof open>[0]): void {
   const { session, tab } = open(answers);
   const parts = { dialogs: { begin: () => onOver }, questions: answering(onOver), files: { pathOf: () => "/a.txt" } };
-  new FileChoosers(parts as FileChoosersParts).attend(tab, "page_1");
+  new FileChoosers(parts as FileChoosersParts).watchTab(tab, "page_1");
   session.emit("Page.fileChooserOpened", { mode: "selectSingle", frameId: "T", backendNodeId: 1 });
 }
 

@@ -197,13 +197,13 @@ export class CdpClient {
 
   #forward(command: ClientCommand, params: string | Buffer): void {
     const { id, method, sessionId } = command;
-    if (!this.#settings.note(command)) {
+    if (!this.#settings.record(command)) {
       this.#refuse(id, sessionId, "the connection's settings exceed 1 MiB: use fewer or shorter settings");
       return;
     }
     this.#track(command);
     const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
-    if (method.startsWith("Input.")) this.#heldInput.note(command, answered);
+    if (method.startsWith("Input.")) this.#heldInput.record(command, answered);
     const end = this.#pendingCommands.begin(command, () => this.#refuse(id, sessionId, refusalAtTakeover));
     this.#send({ method, params, sessionId }, (answer) => {
       onAnswer();

@@ -57,7 +57,7 @@ export class ClientSettings {
   }
 
   /** Records a command before it is forwarded. Returns false if the stored settings would exceed 1 MiB. */
-  note({ method, sessionId, params }: Pick<ClientCommand, "method" | "sessionId" | "params">): boolean {
+  record({ method, sessionId, params }: Pick<ClientCommand, "method" | "sessionId" | "params">): boolean {
     if (method.endsWith(".disable")) {
       // Disabling a domain resets its settings.
       const domain = method.slice(0, -"disable".length);
@@ -95,10 +95,10 @@ export class ClientSettings {
   #keep(command: SettingCommand): boolean {
     const key = keyOf(command.sessionId, command.method);
     const previous = this.#recorded.get(key);
-    if (this.#bytes + weigh(command) - (previous ? weigh(previous) : 0) > maxBytes) return false;
+    if (this.#bytes + sizeOf(command) - (previous ? sizeOf(previous) : 0) > maxBytes) return false;
     this.#drop(key);
     this.#recorded.set(key, command);
-    this.#bytes += weigh(command);
+    this.#bytes += sizeOf(command);
     return true;
   }
 
@@ -109,7 +109,7 @@ export class ClientSettings {
   #drop(key: string): void {
     const setting = this.#recorded.get(key);
     if (!setting) return;
-    this.#bytes -= weigh(setting);
+    this.#bytes -= sizeOf(setting);
     this.#recorded.delete(key);
   }
 }
@@ -117,4 +117,4 @@ export class ClientSettings {
 const keyOf = (sessionId: string | undefined, method: string) => `${sessionId} ${method}`;
 
 /** Stored size: parameters plus a fixed overhead. */
-const weigh = ({ params }: SettingCommand) => params.length + 256;
+const sizeOf = ({ params }: SettingCommand) => params.length + 256;

@@ -20,7 +20,7 @@ export class HeldInput {
     this.#send = send;
   }
 
-  note({ method, sessionId, parse }: ClientCommand, answered: Promise<unknown>): void {
+  record({ method, sessionId, parse }: ClientCommand, answered: Promise<unknown>): void {
     this.#open.add(answered);
     void answered.then(() => this.#open.delete(answered));
     const params = parse();

@@ -26,7 +26,7 @@ export class SendQueue {
   /** Adds a message. Returns false if more than 32 MiB are already queued. */
   push(message: Message): boolean {
     if (this.#bytes > maxBacklog) return false;
-    this.#bytes += weigh(message);
+    this.#bytes += sizeOf(message);
     void this.#queue.push(message);
     return true;
   }
@@ -48,12 +48,12 @@ export class SendQueue {
         if (this.#isDiscarded) return;
         yield chunk;
       }
-      this.#bytes -= weigh(message);
+      this.#bytes -= sizeOf(message);
     }
   }
 }
 
-function weigh(message: Message): number {
+function sizeOf(message: Message): number {
   return message.reduce((sum, { length }) => sum + length, messageBytes);
 }
 

@@ -26,6 +26,6 @@ export const pipeTotals = {
   largeBytes: 0,
   /** Messages skipped because of their length. */
   skipped: 0,
-  /** Times that a browser was paused. */
+  /** Number of times that a browser was paused. */
   waits: 0,
 };

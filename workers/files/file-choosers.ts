@@ -40,7 +40,7 @@ export class FileChoosers {
     this.#parts = parts;
   }
 
-  attend(tab: Tab, pageId: string): void {
+  watchTab(tab: Tab, pageId: string): void {
     const close = (matches: (open: OpenChooser) => boolean): void => {
       const open = this.#open.get(tab);
       if (open && matches(open)) this.#end(tab, open, "dismissed");

@@ -10,7 +10,7 @@ const checkMs = 1_500;
 const alertMs = 200;
 
 /** Milliseconds between exact memory readings of a session. A reading occupies another core for up to 200 ms. */
-const weighMs = 500;
+const exactMemoryMs = 500;
 
 const mib = 2 ** 20;
 
@@ -102,7 +102,7 @@ export class BoundsWatchdog {
 
   async #checkMemory(watched: WatchedSlot, usage: SlotUsage): Promise<void> {
     const { memoryBytes } = this.#options.bounds;
-    if (performance.now() - watched.exactAt < weighMs) return;
+    if (performance.now() - watched.exactAt < exactMemoryMs) return;
     watched.exactAt = performance.now();
     const exact = await exactMemory(usage);
     if (exact > memoryBytes) this.#over(watched, "memory", inMebibytes(exact));

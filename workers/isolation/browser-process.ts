@@ -105,7 +105,7 @@ async function launchOnce(slot: Slot, launch: BrowserLaunch): Promise<BrowserPro
 /** Settles like a promise, or rejects if the browser exits first. */
 export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<Value>): Promise<Value> {
   const gone = exited.then(({ reason }) => {
-    throw new Error(`the browser was ${reason}`);
+    throw new Error(reason === "killed" ? "the browser was killed" : "the browser crashed");
   });
   return Promise.race([promise, gone]);
 }

@@ -152,7 +152,7 @@ export class BrowserPool {
   async take(browserOptions: BrowserOptions): Promise<SessionBrowser> {
     const began = performance.now();
     // Sessions with a profile cannot use a warm browser, so their requests do not count as demand.
-    if (!browserOptions.makeProfile) this.#demand.get(browserOptions.runtime)?.note(began);
+    if (!browserOptions.makeProfile) this.#demand.get(browserOptions.runtime)?.record(began);
     try {
       const warm = browserOptions.makeProfile ? undefined : await this.#takeWarm(browserOptions);
       const { how, browser } = warm ?? (await this.#launch(browserOptions));

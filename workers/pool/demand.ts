@@ -17,7 +17,7 @@ export class Demand {
   }
 
   /** Records a request for a browser. `now` is in milliseconds of a monotonic clock. */
-  note(now: number): void {
+  record(now: number): void {
     this.#requests.push(now);
   }
 

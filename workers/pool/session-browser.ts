@@ -111,7 +111,7 @@ export class SessionBrowser {
     this.openDialogs.patienceMs = (targetId) => (this.cdpProxy.handlesDialogs(targetId) ? clientDialogMs : 0);
     this.pages = new PageRegistry(process, {
       onOpened: (page) => this.#onOpened(page),
-      onTab: (page) => this.#attend(page),
+      onTab: (page) => this.#watchPage(page),
       onClosed: (page) => this.feed.publish(SessionPageClosedEventSchema, { pageId: page.id }),
       onLost: () => resolve("the browser no longer opens pages"),
     });
@@ -198,10 +198,10 @@ export class SessionBrowser {
     this.feed.publish(SessionPageOpenedEventSchema, { pageId: page.id, url: page.address });
   }
 
-  #attend(sessionPage: SessionPage): void {
+  #watchPage(sessionPage: SessionPage): void {
     const { tab } = sessionPage;
     this.openDialogs.attend(tab, sessionPage.id);
-    this.fileChoosers.attend(tab, sessionPage.id);
+    this.fileChoosers.watchTab(tab, sessionPage.id);
     this.selectPopups.attend(tab);
     this.challengeWatch.attend(tab);
     this.#console.attend(tab, sessionPage.id);
