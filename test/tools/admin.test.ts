@@ -64,7 +64,7 @@ test("prints help for all commands and for each one", async () => {
 });
 
 const refused: [args: string, why: RegExp][] = [
-  ["create-key", /--account accepts/],
+  ["create-key", /--account is required and accepts/],
   ["create-key --account a --tier gold", /--tier accepts free, personal.*not gold/],
   ["create-key --account a --scopes sessions:own", /no scope sessions:own/],
   ["drop-key --account a", /expected a command \(create-key, .*\), got drop-key/],
@@ -72,11 +72,11 @@ const refused: [args: string, why: RegExp][] = [
   ["override --account a --limit minutes", /--limit accepts global, .*session_minutes.*not minutes/],
   ["override --account a --limit profiles --value -1", /--value/],
   ["override --account a --limit global --value 0", /--value accepts a whole number from 1/],
-  ["override --account a --limit profiles --value 5 --until tomorrow", /--until accepts a time to come/],
+  ["override --account a --limit profiles --value 5 --until tomorrow", /--until accepts a future time/],
   ["disable-account --account nobody", /no account nobody/],
-  ["remove-mfa", /--user accepts/],
+  ["remove-mfa", /--user is required and accepts/],
   ["remove-mfa --user nobody@example.com", /no user nobody@example.com/],
-  ["incident open", /--title accepts/],
+  ["incident open", /--title is required and accepts/],
   ["incident open --title a --health bad", /--health accepts degraded, .*not bad/],
   ["incident open --title a --health degraded --text b --components all", /--components accepts api, .*not all/],
   ["incident close --text a --id inc_none", /--id accepts an incident that is not over \(none\), not inc_none/],
@@ -84,9 +84,9 @@ const refused: [args: string, why: RegExp][] = [
   ["drain", /expected one worker id, got 0/],
   ["drain wrk_1 wrk_2", /expected one worker id, got 2/],
   ["drain wrk_none", /there is no worker wrk_none: `npm run admin -- workers` prints all/],
-  ["publish-terms --revision a/b", /--revision accepts/],
-  ["publish-terms --revision a --url javascript:0", /--url accepts/],
-  ["publish-terms --revision a --url https://example.com", /--effective accepts a time to come/],
+  ["publish-terms --revision a/b", /--revision is required and accepts/],
+  ["publish-terms --revision a --url javascript:0", /--url is required and accepts/],
+  ["publish-terms --revision a --url https://example.com", /--effective accepts a future time/],
 ];
 
 test.each(refused)("refuses %s in one sentence", async (args, why) => {
@@ -99,7 +99,7 @@ test.each(refused)("refuses %s in one sentence", async (args, why) => {
 test("does not change the tier of an existing account", async () => {
   const { accountId } = await ownerOf((await admin("create-key", "--account", "here")).stdout.trim());
   expect((await admin("create-key", "--account", "here", "--tier", "enterprise")).stderr).toMatch(
-    /already, with the tier free/,
+    /already exists, with the tier free/,
   );
   const made = database.db.sql.selectFrom("api_keys").select("id").where("account_id", "=", accountId);
   expect(await made.execute()).toHaveLength(1);

@@ -13,12 +13,12 @@ export const copyEmbedded: AdminCommand = {
   help: `copy-database --to <postgres://...>
 
   copies the data of the embedded PostgreSQL of DATA_DIR into another one, of release 15 or later. Stop
-  npm start before
+  the service before
 
   --to <postgres://...>   an empty database`,
   options: ["to"],
   async run({ to: url }, env) {
-    if (!url) throw new StartRefused("--to accepts the address of an empty database, postgres://..., and is needed");
+    if (!url) throw new StartRefused("--to is required and accepts the address of an empty database, postgres://...");
     const log = createLog("warn");
     const dataDir = embeddedDirectory(env);
     const embedded = createEmbeddedPostgres(dataDir, log);

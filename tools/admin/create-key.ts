@@ -8,7 +8,7 @@ import { asOperator } from "./operator.ts";
 import { readTier } from "./set-tier.ts";
 
 function readOrder({ account, tier, name = "admin", scopes }: Given) {
-  if (!account) throw new StartRefused("--account accepts the name or the id of an account, and is needed");
+  if (!account) throw new StartRefused("--account is required and accepts the name or the id of an account");
   const wanted = scopes?.split(",").map((scope) => scope.trim()) ?? allScopes;
   const unknown = wanted.find((scope) => !allScopes.includes(scope));
   if (unknown !== undefined) throw new StartRefused(`--scopes: there is no scope ${unknown}; see --help`);
@@ -32,9 +32,9 @@ export const createKey: AdminCommand = {
     return asOperator(env, ({ db, ids, audit }) =>
       db.transaction(async (tx) => {
         const found = await ensureAccount(tx, { id: ids.next("acc"), name: account, tier: tier ?? "free" });
-        if (found === "ambiguous") throw new StartRefused(`several accounts are called ${account}: give the id of one`);
+        if (found === "ambiguous") throw new StartRefused(`several accounts have the name ${account}: use an id`);
         if (tier !== undefined && found.tier !== tier)
-          throw new StartRefused(`the account ${account} is there already, with the tier ${found.tier}`);
+          throw new StartRefused(`the account ${account} already exists, with the tier ${found.tier}`);
         const key = await makeKey(tx, ids, { accountId: found.id, name, scopes });
         const record = { accountId: found.id, actor: { kind: "operator" }, action: "api_key.create" } as const;
         audit.record(tx, { ...record, subject: key.id, data: { name, scopes } });

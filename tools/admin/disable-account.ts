@@ -25,7 +25,7 @@ export const disableAccount: AdminCommand = {
 
   revokes the keys and logins of an account and ends its sessions, within 5 s, until it is enabled
 
-  --reason <text>         what it is for; the account can read it in its audit log`,
+  --reason <text>         shown in the audit log of the account`,
   options: ["account", "reason"],
   run: (given, env) => change(given, env, true),
 };
@@ -35,7 +35,7 @@ export const enableAccount: AdminCommand = {
 
   enables a disabled account again, with its earlier keys and logins
 
-  --reason <text>         what it is for; the account can read it in its audit log`,
+  --reason <text>         shown in the audit log of the account`,
   options: ["account", "reason"],
   run: (given, env) => change(given, env, false),
 };

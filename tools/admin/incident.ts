@@ -14,7 +14,7 @@ const kinds = ["degraded", "partial_outage", "major_outage"] as const satisfies 
 function readWords(given: Given, option: string, max: number): string {
   const words = given[option]?.trim() ?? "";
   if (words !== "" && words.length <= max && !/\p{Cc}/u.test(words)) return words;
-  throw new StartRefused(`--${option} accepts a line of 1 to ${max} characters, and is needed`);
+  throw new StartRefused(`--${option} is required and accepts a line of 1 to ${max} characters`);
 }
 
 const readTitle = (given: Given): string => readWords(given, "title", 100);
@@ -42,12 +42,12 @@ async function find(tx: Tx, id: string | undefined, now: Date): Promise<Incident
   throw new StartRefused(`--id accepts an incident that is not over (${ids}), not ${id ?? "nothing"}`);
 }
 
-/** Changes an active incident. Gateways show the change from their next status sample on. */
+/** Changes an incident that is not over. Gateways show the change from their next status sample on. */
 async function change(env: Environment, run: (tx: Tx, now: Date) => Promise<string>): Promise<string> {
   return await asOperator(env, ({ db }) => db.transaction((tx) => run(tx, new Date(systemClock.now()))));
 }
 
-const shown = "gateways show it within 10 s, and tell subscribers";
+const shown = "gateways show it within 10 s, and notify subscribers by mail";
 
 export const openIncident: AdminCommand = {
   help: `incident open --title <words> --health <health> --components <names> --text <sentences>
@@ -84,9 +84,9 @@ export const updateIncident: AdminCommand = {
     return change(env, async (tx, now) => {
       const { id, origin } = await find(tx, given.id, now);
       if (health && origin !== "operator")
-        throw new StartRefused("--health belongs to incidents that the operator has opened");
+        throw new StartRefused("--health applies only to incidents that the operator has opened");
       changeIncident(tx, id, text, now, health && { health });
-      return `The incident ${id} has another update.`;
+      return `The update of the incident ${id} is published.`;
     });
   },
 };
@@ -114,8 +114,8 @@ export const maintenance: AdminCommand = {
   announces maintenance, which does not count as downtime;
   ${shown}
 
-  --from <time>           such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now; now without it
-  --until <time>          likewise`,
+  --from <time>           such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now (default: now)
+  --until <time>          in the same form`,
   options: ["title", "components", "text", "from", "until"],
   run(given, env) {
     const [title, text, components] = [readTitle(given), readText(given), readComponents(given.components)];

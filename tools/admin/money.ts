@@ -18,7 +18,7 @@ const clock = systemClock;
 const partsOf = ({ bus, audit }: Operator) => ({ clock, audit, arrangements: createArrangements({ clock, bus }) });
 
 function needId(id: string | undefined): string {
-  if (!id) throw new StartRefused("--order accepts the id of a crypto order, and is needed");
+  if (!id) throw new StartRefused("--order is required and accepts the id of a crypto order");
   return id;
 }
 
@@ -43,7 +43,7 @@ export const refund: AdminCommand = {
   order whose payment is not settled fails. For an order that was paid too little or too late, the whole
   payment is returned, and the order needs no further check
 
-  --cents <amount>        what was refunded of its price (default: all of it)`,
+  --cents <amount>        refunded part of the price (default: all of it)`,
   options: ["order", "cents"],
   run: ({ order, cents: text }, env) =>
     asOperator(env, (operator) =>

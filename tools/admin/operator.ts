@@ -86,9 +86,9 @@ function isAbsent(error: unknown): boolean {
 
 /** Returns the account that --account names, by id or name. */
 export async function accountOf(db: Queryable, account: string | undefined): Promise<NamedAccount> {
-  if (!account) throw new StartRefused("--account accepts the name or the id of an account, and is needed");
+  if (!account) throw new StartRefused("--account is required and accepts the name or the id of an account");
   const [found, ...others] = await findAccounts(db, account);
   if (!found) throw new StartRefused(`there is no account ${account}`);
-  if (others.length > 0) throw new StartRefused(`several accounts are called ${account}: give the id of one`);
+  if (others.length > 0) throw new StartRefused(`several accounts have the name ${account}: use an id`);
   return found;
 }

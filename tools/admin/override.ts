@@ -47,10 +47,10 @@ export const setOverride: AdminCommand = {
   overrides a limit of the tier until a given time, in force within 5 s
 
   --limit <limit>         ${nameList(limits)}
-  --value <number>        how much there is; of a rate-limit bucket its capacity
-  --refill-per-minute <n> of a rate-limit bucket
+  --value <number>        the limit; for a rate-limit bucket its capacity
+  --refill-per-minute <n> tokens per minute; required for a rate-limit bucket, not allowed otherwise
   --until <time>          such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now
-  --reason <text>         what it is for; the account can read it`,
+  --reason <text>         shown to the account`,
   options: ["account", "limit", "value", "refill-per-minute", "until", "reason"],
   run(given, env) {
     const override = readOverride(given);

@@ -8,9 +8,9 @@ import { readTime } from "./read-time.ts";
 
 function readRevision({ revision: id = "", url = "", effective }: Given): NewRevision {
   if (!/^[\w.-]{1,64}$/.test(id))
-    throw new StartRefused("--revision accepts a name of up to 64 letters, digits, dots, - and _, and is needed");
+    throw new StartRefused("--revision is required and accepts a name of up to 64 letters, digits, dots, - and _");
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new StartRefused("--url accepts the https address at which the terms can be read, and is needed");
+    throw new StartRefused("--url is required and accepts the http or https address of the terms");
   const publishedAt = new Date(systemClock.now());
   return { id, url, publishedAt, effectiveAt: readTime("effective", effective) };
 }
@@ -21,8 +21,8 @@ export const publishTerms: AdminCommand = {
   publishes a revision of terms and privacy, and notifies owners by mail; once it is in force, an account
   must accept it before it can do anything else
 
-  --revision <name>       how it is known to programs, such as 2030-01-31; clients send it to accept it
-  --url <address>         where it can be read
+  --revision <name>       identifier, such as 2030-01-31; clients send it to accept the revision
+  --url <address>         address of the text
   --effective <time>      such as 2030-01-31T12:00:00Z, or 15d from now: 14 days or more`,
   options: ["revision", "url", "effective"],
   run(given, env) {
@@ -34,7 +34,7 @@ export const publishTerms: AdminCommand = {
           throw error instanceof RangeError ? new StartRefused(`--effective: ${error.message}`) : error;
         });
         if (!isPublished)
-          throw new StartRefused(`there is a revision ${id} already, or one that comes into force at the same time`);
+          throw new StartRefused(`there is a revision ${id} already, or one that takes effect at the same time`);
         const effectiveAt = revision.effectiveAt.toISOString();
         const record = { actor: { kind: "operator" }, action: "legal.publish", subject: id } as const;
         for (const account of await listAccounts(tx))

@@ -12,6 +12,6 @@ export function readTime(option: string, text: string | undefined): Date {
   const at = unit === undefined ? Date.parse(isIso ? (text ?? "") : "") : now + Number(count) * (units[unit] ?? 0);
   if (at > now) return new Date(at);
   throw new StartRefused(
-    `--${option} accepts a time to come, such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now, not ${text ?? "nothing"}`,
+    `--${option} accepts a future time, such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now, not ${text ?? "nothing"}`,
   );
 }

@@ -8,7 +8,7 @@ import type { AdminCommand } from "./command.ts";
 import { asOperator } from "./operator.ts";
 
 async function userOf(db: Queryable, user: string | undefined): Promise<UserRow> {
-  if (!user) throw new StartRefused("--user accepts the e-mail address or the id of a user, and is needed");
+  if (!user) throw new StartRefused("--user is required and accepts the e-mail address or the id of a user");
   const byEmail = () => findUserByEmail(db, canonicalEmail(user), systemClock.now());
   const found = user.includes("@") ? await byEmail() : await findUser(db, user);
   if (!found) throw new StartRefused(`there is no user ${user}`);

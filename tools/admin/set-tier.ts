@@ -27,7 +27,7 @@ export const setTier: AdminCommand = {
         const before = await createArrangements({ clock: systemClock, bus }).setTier(tx, id, wanted);
         const record = { accountId: id, actor: { kind: "operator" }, action: "account.set_tier", subject: id } as const;
         audit.record(tx, { ...record, data: { before, tier: wanted } });
-        return `${name} (${id}) has the tier ${wanted}; before it had ${before}.`;
+        return `${name} (${id}) has the tier ${wanted}; it had ${before} before.`;
       }),
     );
   },
