@@ -13,12 +13,12 @@ export interface Machine {
   downloadAnswers(): Promise<boolean>;
 }
 
-/** How to install missing browsers. `nothing`: no browser is missing; `nobody`: no installation is possible. */
+/** How to install missing browsers. `nothing`: none is missing. `impossible`: they cannot be downloaded. */
 export type InstallPlan =
   | { by: "nothing" }
   | { by: "apt"; browsers: string[] }
   | { by: "playwright"; browsers: string[]; withDependencies: boolean }
-  | { by: "nobody" };
+  | { by: "impossible" };
 
 const playwrightBrowser: Record<BrowserRuntime, string> = {
   chromium: "chromium",
@@ -35,7 +35,7 @@ export async function planInstall(found: BrowserPaths, machine: Machine): Promis
   // The names of Debian's packages are those of Playwright's browsers. Ubuntu's chromium is an unusable snap stub.
   const names = missing.map((runtime) => playwrightBrowser[runtime]);
   if (machine.isRoot && machine.system === "debian") return { by: "apt", browsers: names };
-  if (!(await machine.downloadAnswers())) return { by: "nobody" };
+  if (!(await machine.downloadAnswers())) return { by: "impossible" };
   return { by: "playwright", browsers: names, withDependencies: machine.isRoot };
 }
 

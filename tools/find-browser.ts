@@ -51,7 +51,7 @@ function report(wasTried: boolean): void {
 async function printPlan(): Promise<void> {
   const steps = await plan();
   if (steps.by === "nothing") return;
-  if (steps.by === "nobody") return report(false);
+  if (steps.by === "impossible") return report(false);
   const names = steps.browsers.join(" and ");
   console.log(steps.by === "apt" ? `installing ${names} with apt-get` : `downloading ${names} with Playwright`);
 }

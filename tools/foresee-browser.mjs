@@ -16,10 +16,10 @@ function systemBrowsers() {
 }
 
 // The fetch of an older Node ignores proxies, though Playwright's download does not.
-const decided = [env.CHROMIUM_PATH, env.HEADLESS_SHELL_PATH, env.HTTPS_PROXY, env.https_proxy].some(Boolean);
-const hopeful =
-  process.getuid?.() === 0 || decided || [directory, ...systemBrowsers()].some((path) => existsSync(path));
-if (!hopeful && !(await downloadAnswers())) {
+const isConfigured = [env.CHROMIUM_PATH, env.HEADLESS_SHELL_PATH, env.HTTPS_PROXY, env.https_proxy].some(Boolean);
+const mayHaveBrowser =
+  process.getuid?.() === 0 || isConfigured || [directory, ...systemBrowsers()].some((path) => existsSync(path));
+if (!mayHaveBrowser && !(await downloadAnswers())) {
   console.error(`pilothouse: ${noBrowser(directory, false)}`);
   process.exitCode = 1;
 }

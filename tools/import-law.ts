@@ -67,7 +67,7 @@ function readImportTypes(): void {
 async function cruiseProject(): Promise<ICruiseResult> {
   const options = await extractOptions("./.dependency-cruiser.json");
   const { output } = await cruise(folders, options);
-  if (typeof output === "string") throw new Error(`dependency-cruiser answered text instead of a result: ${output}`);
+  if (typeof output === "string") throw new Error(`expected a result of dependency-cruiser, got text: ${output}`);
   return output;
 }
 

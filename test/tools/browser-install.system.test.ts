@@ -62,7 +62,7 @@ const cases: Case[] = [
     system: "ubuntu",
     isRoot: true,
     answers: false,
-    plan: { by: "nobody" },
+    plan: { by: "impossible" },
   },
 ];
 

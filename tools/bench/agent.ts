@@ -9,10 +9,10 @@ import { startSite } from "./site.ts";
 /** Milliseconds from a message to the first model call, and of a step without model and settling. */
 const bars = { first: 30, step: 60 };
 
-/** Milliseconds between two turns, in which the page comes to rest. */
+/** Milliseconds between two turns, in which the page settles. */
 const restMs = 100;
 
-/** Measured agent sessions and their turns. A turn repeats what the turns before it said, so their number matters. */
+/** Measured agent sessions, and turns of each. Each turn sends the messages of the earlier turns again. */
 const sessions = 5;
 const turns = 5;
 
@@ -32,7 +32,7 @@ interface AgentSession {
 /** Time that a turn takes besides its model. */
 export const agent: Bench = {
   name: "agent",
-  title: "a turn on a page at rest: from the message to the first model call, and each step without model and settling",
+  title: "a turn on a static page: from the message to the first model call, and each step without model and settling",
   async run(scale): Promise<Row[]> {
     await using site = await startSite();
     await using provider = await new LlmProvider().start();
@@ -56,7 +56,7 @@ export const agent: Bench = {
   },
 };
 
-/** Measures turns of agent sessions. `open` starts one on a page. */
+/** Measures turns of agent sessions. `open` starts an agent session on a page. */
 async function measureTurns(provider: LlmProvider, open: () => Promise<AgentSession>, scale: Scale): Promise<Row[]> {
   const firsts: number[] = [];
   const steps: number[] = [];
@@ -78,7 +78,7 @@ async function measureTurns(provider: LlmProvider, open: () => Promise<AgentSess
       else between += arrivedAt - answeredAt;
       count += 1;
       answeredAt = performance.now();
-      // Loads nothing and opens nothing.
+      // A tap that has no effect on the page.
       const tap = { kind: "tap", x: 5, y: 5 };
       return count > actions ? { text: "Done." } : { calls: [{ name: "act", input: { actions: [tap] } }] };
     };

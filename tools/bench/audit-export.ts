@@ -40,7 +40,7 @@ export const auditExport: Bench = {
 
 /** Inserts entries of the developer's account by SQL. Returns the total number of entries. */
 function seed({ databaseUrl }: Service, entries: number): Promise<number> {
-  // All entries have one millisecond; the digits after the time order them.
+  // The ids of all entries have the same millisecond; the digits after it define their order.
   const time = lowestId("aud", Date.now() - 86_400_000).slice(0, -16);
   return withDatabase(databaseUrl, async (query) => {
     const indexes = await query<{ indexdef: string; indexname: string }>(

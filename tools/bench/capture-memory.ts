@@ -14,7 +14,7 @@ const barMib = 16;
 /** With markup, the snapshot is just below the capture limit of 64 MiB. */
 const textBytes = 63.9 * mebibyte;
 
-/** The session idles out long before the slow reader has finished. */
+/** Idle timeout of the session, in seconds. The session ends long before the slow reader has finished. */
 const idleSeconds = 10;
 const slowBytesPerSecond = mebibyte;
 

@@ -5,7 +5,7 @@ import { type DrivenSession, WorkerUnderTest } from "../../test/support/worker-u
 import { type Bench, boundVerdict, type Row, ratioVerdict } from "./bench.ts";
 import { median } from "./samples.ts";
 
-/** Largest ratio of others' taps, delay of the worker's event loop, and growth of its RSS. */
+/** Bars: ratio of the duration of other sessions' taps, delay of the worker's event loop, and growth of its RSS. */
 const bars = { taps: 1.5, delayMs: 200, rssMiB: 256 };
 
 /** Milliseconds between taps of a session: 15 sessions without pauses would need more than two cores. */

@@ -7,7 +7,7 @@ import { startSite } from "./site.ts";
 
 const levels = ["off", "errors", "full"] as const;
 
-/** More CPU with `errors` than with `off`, in percent. */
+/** Bar: additional CPU with `errors` compared with `off`, in percent. */
 const bar = 3;
 
 /** Sessions per round and level. */
@@ -36,8 +36,8 @@ export const sessionLogs: Bench = {
       };
       const rounds: Record<(typeof levels)[number], number[]> = { off: [], errors: [], full: [] };
       for (let left = scale.of(2, 1); left > 0; left -= 1) for (const level of levels) await spent(level);
-      // The levels alternate, so that a drift of the machine affects all alike. Every other round runs backwards, since
-      // what a session leaves to be done counts for the level after it.
+      // The levels alternate, so that a drift of the machine affects all alike. Every other round is in reverse order,
+      // because the cleanup after a session is measured with the next level.
       for (let round = 0; round < scale.of(12, 2); round += 1)
         for (const level of round % 2 === 0 ? levels : levels.toReversed()) rounds[level].push(await spent(level));
       return toRows(rounds);
@@ -48,7 +48,7 @@ export const sessionLogs: Bench = {
 };
 
 function toRows(rounds: Record<(typeof levels)[number], number[]>): Row[] {
-  // Of neighbouring measurements, so that a drift cancels out.
+  // Compares neighbouring measurements, so that a drift cancels out.
   const more = (level: "errors" | "full") =>
     median(rounds[level].map((ms, index) => (ms / (rounds.off[index] ?? ms) - 1) * 100));
   const row = (level: (typeof levels)[number], verdict: string): Row => ({

@@ -50,7 +50,7 @@ async function readEndpoints({ accounts: [account] }: DrainSite): Promise<void> 
 
 /** Inserts old deliveries of all endpoints by SQL, since real deliveries would take too long. */
 async function seed({ deployment }: WebhookSite, count: number): Promise<void> {
-  // All deliveries have one millisecond; the digits after the time order them.
+  // The ids of all deliveries have the same millisecond; the digits after it define their order.
   const time = lowestId("dlv", Date.now() - 86_400_000).slice(0, -16);
   const client = new pg.Client(deployment.postgres.url);
   await client.connect();

@@ -1,6 +1,6 @@
 // Judges a run of the tests by vitest's JSON reports. `verdict.ts <flakes> <report>` prints the files to run once more;
 // `verdict.ts <flakes> <report> <second report>` prints the flaked tests and `N passed, N failed, N flaked`, and exits
-// with 1 if the run is red.
+// with 1 if the run has failed.
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
@@ -26,10 +26,10 @@ interface Flake {
   readonly closed?: string;
 }
 
-/** If more files fail, the run is red without a second run. */
+/** If more files fail, the run has failed without a second run. */
 const maxFiles = 10;
 
-/** If a file has more open flakes, another flake makes the run red. */
+/** If a file has more open flakes, another flake makes the run fail. */
 const maxOpen = 3;
 
 const readReport = (path: string): Report => JSON.parse(readText(path) || "{}");
@@ -60,7 +60,7 @@ function judge(open: readonly Flake[], first: Report, second: Report): void {
   const failed = failedFiles(first);
   const passedNow = new Set(second.testResults?.filter(({ status }) => status === "passed").map(({ name }) => name));
   const flaked = failed.filter(({ name }) => passedNow.has(name));
-  const red = failed.filter(({ name }) => !passedNow.has(name)).flatMap(failedTests).length;
+  const failedTwice = failed.filter(({ name }) => !passedNow.has(name)).flatMap(failedTests).length;
   const flakes = flaked.flatMap((file) =>
     failedTests(file).map((test): Flake => {
       return { file: relative(".", file.name), test, date: new Date().toISOString().slice(0, 10) };
@@ -70,10 +70,10 @@ function judge(open: readonly Flake[], first: Report, second: Report): void {
     (file) => open.filter((flake) => flake.file === file).length > maxOpen,
   );
   for (const flake of flakes) console.log(`flaked, for tools/testing/flakes.jsonl: ${JSON.stringify(flake)}`);
-  for (const file of unsteady) console.log(`${file} has more than ${maxOpen} open flakes: mend it`);
+  for (const file of unsteady) console.log(`${file} has more than ${maxOpen} open flakes: fix its tests`);
   // A failed run without failed files has an error outside of tests.
   const broken = !first.success && failed.length === 0 ? 1 : 0;
-  const failures = red + unsteady.length + broken;
+  const failures = failedTwice + unsteady.length + broken;
   console.log(`${(first.numPassedTests ?? 0) + flakes.length} passed, ${failures} failed, ${flakes.length} flaked`);
   process.exitCode = failures === 0 ? 0 : 1;
 }

@@ -15,7 +15,7 @@ const atOnce = 4;
 const lineEvery = 100;
 
 /** Milliseconds between checks of whether warm browsers still end. The pool forgets demand within this time. */
-const calmMs = 40_000;
+const settleMs = 40_000;
 
 /** Allowed growth in descriptors. A leak of one per hundred sessions exceeds this after 2,000 sessions. */
 const slack = 4;
@@ -39,7 +39,7 @@ async function main(argument: string | undefined): Promise<void> {
   const scene = await LoadScene.start(2 * atOnce);
   let warm: Line | undefined;
   let last: Line | undefined;
-  const complaints: string[] = [];
+  const problems: string[] = [];
   try {
     process.stdout.write("sessions  per s  PSS gateway  worker  postgres (MB)  descriptors  running  errors\n");
     for (let done = 0; done < total; ) {
@@ -48,32 +48,30 @@ async function main(argument: string | undefined): Promise<void> {
       const faults = await runSessions(scene, { count, atOnce, kindOf });
       const rate = count / ((performance.now() - beganAt) / 1_000);
       done += count;
-      complaints.push(...faults.messages);
+      problems.push(...faults.messages);
       process.stdout.write(await describe(scene, { done, rate, faults, line: await readLine(scene) }));
-      if (done === 2 * lineEvery) warm = await readCalm(scene);
+      if (done === 2 * lineEvery) warm = await readIdle(scene);
     }
-    last = await readCalm(scene);
+    last = await readIdle(scene);
   } finally {
-    complaints.push(...compare(warm, last), ...(await scene.stop()));
+    problems.push(...compare(warm, last), ...(await scene.stop()));
   }
-  for (const complaint of complaints) process.stdout.write(`  ${complaint}\n`);
-  process.stdout.write(
-    complaints.length === 0 ? "passed: nothing was left\n" : `failed: ${complaints.length} faults\n`,
-  );
-  if (complaints.length > 0) process.exitCode = 1;
+  for (const problem of problems) process.stdout.write(`  ${problem}\n`);
+  process.stdout.write(problems.length === 0 ? "passed: nothing was left\n" : `failed: ${problems.length} faults\n`);
+  if (problems.length > 0) process.exitCode = 1;
 }
 
 /** Reads the held resources when no session runs and only the permanent warm browsers exist. */
-async function readCalm(scene: LoadScene): Promise<Line> {
+async function readIdle(scene: LoadScene): Promise<Line> {
   await scene.endAll();
   let children = -1;
-  const isCalm = async () => {
+  const isSettled = async () => {
     const before = children;
     ({ children } = vitalsOf(scene.pids.worker));
     return children === before;
   };
-  if (!(await waitUntil(isCalm, { timeout: 5 * calmMs, every: calmMs })))
-    throw new Error("the worker does not calm down");
+  if (!(await waitUntil(isSettled, { timeout: 5 * settleMs, every: settleMs })))
+    throw new Error("the number of the worker's processes keeps changing");
   return readLine(scene);
 }
 
