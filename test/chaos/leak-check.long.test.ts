@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { type Insides, lookInside } from "../../tools/bench/load/inspector.ts";
+import { type ProcessInternals, readInternals } from "../../tools/bench/load/inspector.ts";
 import { LoadScene } from "../../tools/bench/load/load-scene.ts";
 import { runSessions } from "../../tools/bench/load/run.ts";
 import * as kinds from "../../tools/bench/load/session-kinds.ts";
@@ -24,8 +24,8 @@ const burst = 200;
 
 const wave = [
   kinds.ordinary,
-  kinds.mistaken,
-  kinds.impatient,
+  kinds.refused,
+  kinds.disconnectedAtLaunch,
   kinds.brokenOff,
   kinds.killed,
   kinds.inChromium,
@@ -34,7 +34,7 @@ const wave = [
 
 interface Snapshot {
   readonly vitals: Vitals;
-  readonly insides: Insides;
+  readonly internals: ProcessInternals;
 }
 
 test("waves of sessions, errors, disconnects and kills leave nothing behind, and memory stays flat", async () => {
@@ -56,9 +56,9 @@ test("waves of sessions, errors, disconnects and kills leave nothing behind, and
 
   async function snap(name: "gateway" | "worker"): Promise<Snapshot> {
     const pid = scene.pids[name];
-    const insides = await lookInside(pid);
-    const resources = await peakResources(pid, insides.resources);
-    return { insides: { ...insides, resources }, vitals: vitalsOf(pid) };
+    const internals = await readInternals(pid);
+    const resources = await peakResources(pid, internals.resources);
+    return { internals: { ...internals, resources }, vitals: vitalsOf(pid) };
   }
 
   const [warm, last] = snapshots;
@@ -69,9 +69,9 @@ test("waves of sessions, errors, disconnects and kills leave nothing behind, and
     console.log(describe(name, before, after));
     const now = () => excessOf(vitalsOf(scene.pids[name]), before.vitals);
     await expect.poll(now, { timeout: settled, interval: 500 }).toEqual([]);
-    const growing = async () => growth((await lookInside(scene.pids[name])).resources, before.insides.resources);
+    const growing = async () => growth((await readInternals(scene.pids[name])).resources, before.internals.resources);
     await expect.poll(growing, { timeout: settled, interval: 2_000 }).toEqual([]);
-    expect(after.insides.heapBytes / before.insides.heapBytes, `heap of the ${name}`).toBeLessThan(allowedGrowth);
+    expect(after.internals.heapBytes / before.internals.heapBytes, `heap of the ${name}`).toBeLessThan(allowedGrowth);
     expect(after.vitals.pssBytes / before.vitals.pssBytes, `PSS of the ${name}`).toBeLessThan(allowedGrowth);
   }
   expect(await scene.heldSlots()).toBe(0);
@@ -80,25 +80,28 @@ test("waves of sessions, errors, disconnects and kills leave nothing behind, and
 }, 600_000);
 
 /** Returns the maximum of each kind within some seconds, because concurrent jobs vary. */
-async function peakResources(pid: number, first: Insides["resources"]): Promise<Insides["resources"]> {
+async function peakResources(
+  pid: number,
+  first: ProcessInternals["resources"],
+): Promise<ProcessInternals["resources"]> {
   const max = { ...first };
   for (let looks = 4; looks > 0; looks -= 1) {
     await delay(2_000);
-    for (const [kind, count] of Object.entries((await lookInside(pid)).resources))
+    for (const [kind, count] of Object.entries((await readInternals(pid)).resources))
       max[kind] = Math.max(count, max[kind] ?? 0);
   }
   return max;
 }
 
 /** Lists the kinds of event loop resources that have increased. */
-function growth(now: Insides["resources"], before: Insides["resources"]): string[] {
+function growth(now: ProcessInternals["resources"], before: ProcessInternals["resources"]): string[] {
   return Object.entries(now)
     .filter(([kind, count]) => count > (before[kind] ?? 0))
     .map(([kind, count]) => `${count} ${kind} instead of ${before[kind] ?? 0}`);
 }
 
 function describe(name: string, before: Snapshot, after: Snapshot): string {
-  const numbers = ({ vitals, insides }: Snapshot) =>
-    `PSS ${(vitals.pssBytes / 1e6).toFixed(1)} MB, heap ${(insides.heapBytes / 1e6).toFixed(1)} MB, ${JSON.stringify({ ...vitals.descriptors, ...insides.resources })}`;
+  const numbers = ({ vitals, internals }: Snapshot) =>
+    `PSS ${(vitals.pssBytes / 1e6).toFixed(1)} MB, heap ${(internals.heapBytes / 1e6).toFixed(1)} MB, ${JSON.stringify({ ...vitals.descriptors, ...internals.resources })}`;
   return `${name} after wave ${warmWaves}: ${numbers(before)}\n${name} after wave ${waves}: ${numbers(after)}`;
 }

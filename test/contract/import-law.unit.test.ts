@@ -81,9 +81,9 @@ const clockCircle = "src/platform/clock.ts -> src/platform/postgres/database.ts"
 /** Forbidden imports by project, since a run takes half a second. No two cases of a project cause the same edge. */
 const projects: readonly (readonly Broken[])[] = [
   [
-    ["gateway-imports-src", "gateway/transport-parts.ts", 'import "../workers/main.ts";'],
-    ["src-knows-no-transport", "src/sessions/store.ts", 'import "../../gateway/main.ts";'],
-    ["src-knows-no-transport", "src/platform/log.ts", 'import "../../workers/main.ts";'],
+    ["gateway-imports-no-worker", "gateway/transport-parts.ts", 'import "../workers/main.ts";'],
+    ["src-imports-no-transport", "src/sessions/store.ts", 'import "../../gateway/main.ts";'],
+    ["src-imports-no-transport", "src/platform/log.ts", 'import "../../workers/main.ts";'],
     ["workers-import-contract-and-platform", "workers/pool.ts", 'import type { agents } from "../src/app/app.ts";'],
     [
       "workers-hold-no-credentials",
@@ -102,7 +102,7 @@ const projects: readonly (readonly Broken[])[] = [
       featureCircle,
     ],
     [
-      "rooms-of-a-worker-are-not-circular",
+      "folders-of-a-worker-are-not-circular",
       "workers/isolation/pool.ts",
       'import type { session } from "../session/session.ts";',
       roomCircle,
@@ -125,7 +125,7 @@ const projects: readonly (readonly Broken[])[] = [
       featureCircle,
     ],
     [
-      "rooms-of-a-worker-are-not-circular",
+      "folders-of-a-worker-are-not-circular",
       "workers/isolation/pool.ts",
       'declare const sessions: typeof import("../session/session.ts");',
       roomCircle,

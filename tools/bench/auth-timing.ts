@@ -21,8 +21,8 @@ const password = "not the right password";
 /** Requests with an e-mail address. */
 const questions = [
   { what: "a wrong password", method: logIn, more: { password } },
-  { what: "a magic link is asked for", method: requestMagicLink, more: {} },
-  { what: "a reset is asked for", method: requestPasswordReset, more: {} },
+  { what: "a request for a magic link", method: requestMagicLink, more: {} },
+  { what: "a request for a password reset", method: requestPasswordReset, more: {} },
 ] as const;
 
 /** A source change that removes the protection, so that responses for unknown addresses return immediately. */
@@ -35,7 +35,7 @@ const withoutDecoy = {
 /** Measures whether response times reveal that an address has a user. */
 export const authTiming: Bench = {
   name: "auth-timing",
-  title: "addresses with a user (left) and without one (right), in turn; AUC of their times",
+  title: "addresses with a user (left) and without a user (right), in turn; AUC of their times",
   async run(scale): Promise<Row[]> {
     const rows = await measureIn(process.cwd(), questions, scale.of(1_000, 150));
     await using changed = await copyChanged(withoutDecoy);
@@ -63,10 +63,10 @@ async function measureIn(root: string, asked: readonly (typeof questions)[number
   const users = await makeUsers(gateway, count);
   const rows: Row[] = [];
   for (const { what, method, more } of asked) {
-    const found = { user: { times: [] as number[], hashes: 0 }, nobody: { times: [] as number[], hashes: 0 } };
+    const found = { user: { times: [] as number[], hashes: 0 }, unknown: { times: [] as number[], hashes: 0 } };
     const isUser = new Set(users);
     for (const email of shuffle([...users, ...users.map(freshEmail)])) {
-      const side = isUser.has(email) ? found.user : found.nobody;
+      const side = isUser.has(email) ? found.user : found.unknown;
       const before = await countHashes(gateway);
       const begin = performance.now();
       await gateway.call("REST", method, { email, ...more });
@@ -80,12 +80,12 @@ async function measureIn(root: string, asked: readonly (typeof questions)[number
 
 type Side = { readonly times: readonly number[]; readonly hashes: number };
 
-function toRow(what: string, { user, nobody }: { readonly user: Side; readonly nobody: Side }): Row {
-  const auc = areaUnderCurve(user.times, nobody.times);
-  const isMet = auc >= bar.low && auc <= bar.high && user.hashes === nobody.hashes;
+function toRow(what: string, { user, unknown }: { readonly user: Side; readonly unknown: Side }): Row {
+  const auc = areaUnderCurve(user.times, unknown.times);
+  const isMet = auc >= bar.low && auc <= bar.high && user.hashes === unknown.hashes;
   const side = ({ times, hashes }: Side): string => `${spread(times)}, ${hashes} hashes`;
   const verdict = `bar AUC ${bar.low} to ${bar.high} and as many hashes, measured ${auc.toFixed(3)}`;
-  return { what, ours: side(user), bare: side(nobody), verdict: isMet ? verdict : `${verdict}${missed}` };
+  return { what, ours: side(user), bare: side(unknown), verdict: isMet ? verdict : `${verdict}${missed}` };
 }
 
 /** Returns the probability that a sample of the first side is larger (Mann-Whitney U over all pairs). */

@@ -12,7 +12,7 @@ const bar = 50;
 const program = fileURLToPath(new URL("bad-client.ts", import.meta.url));
 
 /** Harmful CDP clients next to another session on the same worker. */
-export const lendNeighbours: Bench = {
+export const cdpProxyNeighbours: Bench = {
   name: "lend-neighbours",
   title:
     "taps by REST of a session with harmful CDP clients of another session, compared with taps without them (p50, p99)",

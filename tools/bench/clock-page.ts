@@ -36,13 +36,13 @@ ${Array.from({ length: 400 }, (_, index) => `<p>Item ${index}, of which there ar
 </script>`;
 
 /** Measurements of a viewer. */
-export interface Sight {
+export interface ViewerTimes {
   /** Milliseconds from the painting of each picture until a viewer can read it. */
   readonly ages: readonly number[];
   /** Milliseconds from each press to the first picture that shows it. */
   readonly answers: readonly number[];
-  /** Undecodable pictures. */
-  readonly torn: number;
+  /** Number of undecodable pictures. */
+  readonly undecodable: number;
 }
 
 /** Makes a viewer's page decode each picture that it shows. */
@@ -50,7 +50,7 @@ export function readClock(page: Page): Promise<void> {
   return page.evaluate(() => {
     const canvas = document.querySelector("canvas");
     if (!canvas) throw new Error("there is no picture");
-    const sight = { ages: [] as number[], answers: [] as number[], torn: 0 };
+    const times = { ages: [] as number[], answers: [] as number[], undecodable: 0 };
     const pressedAt: number[] = [];
     let base: number | undefined;
     const read = () => {
@@ -61,29 +61,29 @@ export function readClock(page: Page): Promise<void> {
       let presses = 0;
       for (let cell = 0; cell < 40; cell += 1) {
         if (isOn(cell, 8) === isOn(cell, 24)) {
-          sight.torn += 1;
+          times.undecodable += 1;
           return;
         }
         if (isOn(cell, 8) && cell < 32) stamp += 2 ** cell;
         else if (isOn(cell, 8)) presses += 2 ** (cell - 32);
       }
-      sight.ages.push((now - stamp) % 2 ** 32);
+      times.ages.push((now - stamp) % 2 ** 32);
       base ??= presses;
-      while (sight.answers.length < presses - base) sight.answers.push(now - (pressedAt[sight.answers.length] ?? now));
+      while (times.answers.length < presses - base) times.answers.push(now - (pressedAt[times.answers.length] ?? now));
     };
     canvas.addEventListener("mousedown", () => pressedAt.push(Date.now()), true);
     new MutationObserver(read).observe(canvas, { attributeFilter: ["data-sequence"] });
-    Object.assign(globalThis, { sight });
+    Object.assign(globalThis, { times });
   });
 }
 
 /** Returns the measurements since the last call. */
-export function takeSight(page: Page): Promise<Sight> {
+export function takeViewerTimes(page: Page): Promise<ViewerTimes> {
   return page.evaluate(() => {
     // Reads the global that `readClock` has set.
-    const { sight } = globalThis as unknown as { sight: { ages: number[]; answers: number[]; torn: number } };
-    const taken = { ...sight, ages: sight.ages.splice(0), answers: [...sight.answers] };
-    sight.torn = 0;
+    const { times } = globalThis as unknown as { times: { ages: number[]; answers: number[]; undecodable: number } };
+    const taken = { ...times, ages: times.ages.splice(0), answers: [...times.answers] };
+    times.undecodable = 0;
     return taken;
   });
 }

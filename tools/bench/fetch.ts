@@ -12,7 +12,7 @@ const bars = { browser: 1.1, all: 1.5 };
 /** Milliseconds without requests after which a fetch reads its page. */
 const idleMs = 500;
 
-/** Fetches at the same time. */
+/** Concurrent fetches. */
 const atOnce = 4;
 
 /** CPU milliseconds of a round, per page. */
@@ -22,7 +22,7 @@ interface RoundTimes {
   readonly milliseconds: number;
 }
 
-/** Runs a round: calls `fetchOne` for each page, `atOnce` at a time, and reads the CPU times before and after. */
+/** A side of the comparison. `read` returns the CPU milliseconds that it has used so far. */
 interface Side {
   fetchOne(url: string): Promise<unknown>;
   read(): Pick<RoundTimes, "browser" | "all">;
@@ -66,6 +66,7 @@ async function measure(rounds: number, urls: readonly string[], sides: readonly 
   });
 }
 
+/** Calls `fetchOne` for each page, `atOnce` at a time, and reads the CPU times before and after. */
 async function runRound(urls: readonly string[], side: Side): Promise<RoundTimes> {
   const before = side.read();
   const beganAt = performance.now();

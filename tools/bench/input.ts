@@ -14,7 +14,7 @@ const perSecond = 250;
 const bar = 2;
 
 /** Milliseconds for the last events to be reported. */
-const tellMs = 60_000;
+const reportMs = 60_000;
 
 /** Time from the sending of a key or press to the page's handler, at 250 events per second, per transport. */
 export const input: Bench = {
@@ -55,7 +55,7 @@ async function openSession({ url, grpcAddress, key }: Service, ledger: InputLedg
 /** Awaits the page's report. Returns the milliseconds of each press; throws if events differ from those sent. */
 async function timesOf(ledger: InputLedger, count: number, sentAt: readonly number[]): Promise<number[]> {
   const expected = expectedOfRun(count);
-  await waitUntil(() => presses(ledger.received).length >= expected.length, { timeout: tellMs, every: 100 });
+  await waitUntil(() => presses(ledger.received).length >= expected.length, { timeout: reportMs, every: 100 });
   const received = presses(ledger.received);
   const fault = expected.findIndex((what, index) => received[index] !== what);
   if (fault >= 0 || received.length !== expected.length)

@@ -7,16 +7,16 @@ import { launchPlainBrowser } from "../../test/support/plain-browser.ts";
 import { type Rest, restClient } from "../../test/support/rest.ts";
 import { startService } from "../../test/support/service.ts";
 import { atLeastVerdict, type Bench, boundVerdict, type Row, type Scale } from "./bench.ts";
-import { readClock, takeSight } from "./clock-page.ts";
+import { readClock, takeViewerTimes } from "./clock-page.ts";
 import { hostBusyMs, readTree, treeCpuMs, treePssBytes } from "./processes.ts";
 import { median, percentile, spread } from "./samples.ts";
 import { startSite } from "./site.ts";
 
-/** Bars for LiveKit with one session. Frames are limited to 15 per second. */
+/** Bars for LiveKit with one session. Without LiveKit, at most 15 frames are sent per second. */
 const bars = { firstMs: 1_000, glassMs: 60, inputMs: 80, perSecond: 28, cores: 0.65, idlePercent: 1, idleMiB: 15 };
 
 /** Machine load in percent above which latency is not meaningful. */
-const voidAbove = 85;
+const maxBusyPercent = 85;
 
 /** Milliseconds until a stream is steady, and from a viewer's disconnect until its resources are released. */
 const settle = { stream: 4_000, left: 15_000 };
@@ -133,38 +133,42 @@ async function whileWatched(scene: Scene, scale: Scale): Promise<Row[]> {
   await readClock(page);
   await delay(settle.stream);
 
-  await takeSight(page);
+  await takeViewerTimes(page);
   const bytesBefore = await bytes();
   const used = await cpuOver(workerPid, seconds);
   const megabits = (((await bytes()) - bytesBefore) * 8) / 1e6 / used.seconds;
-  const { ages, torn } = await takeSight(page);
+  const { ages, undecodable } = await takeViewerTimes(page);
 
   await page.getByRole("button", { name: "Take control" }).click();
   await page.getByRole("button", { name: "Hand back" }).waitFor();
   const presses = scale.of(60, 15);
   const busy = await busyWhile(() => pressSome(page, presses));
-  const { answers } = await takeSight(page);
+  const { answers } = await takeViewerTimes(page);
   await page.context().close();
   await rest(path, undefined, { method: "DELETE" });
 
   const rate = ages.length / used.seconds;
   const isJudged = way === "LiveKit";
   const judge = (percent: number, text: string) =>
-    percent > voidAbove ? `VOID: ${percent.toFixed(0)} % of the machine were busy` : isJudged ? text : "";
+    percent > maxBusyPercent ? `VOID: ${percent.toFixed(0)} % of the machine was busy` : isJudged ? text : "";
   const row = (what: string, ours: string, verdict: string, bare = ""): Row => {
     return { what: `${way}: ${what}`, ours, bare, verdict };
   };
   return [
     row("painted to read", spread(ages), judge(used.busy, boundVerdict(median(ages), bars.glassMs, "ms (p50)"))),
     row("press to read", spread(answers), judge(busy, boundVerdict(median(answers), bars.inputMs, "ms (p50)"))),
-    row(`pictures a second, ${torn} torn`, rate.toFixed(1), judge(used.busy, atLeastVerdict(rate, bars.perSecond))),
+    row(
+      `pictures a second, ${undecodable} undecodable`,
+      rate.toFixed(1),
+      judge(used.busy, atLeastVerdict(rate, bars.perSecond)),
+    ),
     row(
       "cores of the worker and its browsers; unwatched",
       used.cores.toFixed(2),
       judge(used.busy, boundVerdict(used.cores, bars.cores, "cores")),
       idle.cores.toFixed(2),
     ),
-    row("to the viewer", `${megabits.toFixed(1)} Mbit/s`, `${used.busy.toFixed(0)} % of the machine were busy`),
+    row("to the viewer", `${megabits.toFixed(1)} Mbit/s`, `${used.busy.toFixed(0)} % of the machine was busy`),
   ];
 }
 

@@ -7,7 +7,7 @@ import { authTiming } from "./auth-timing.ts";
 import type { Bench } from "./bench.ts";
 import { capacity } from "./capacity.ts";
 import { captureMemory } from "./capture-memory.ts";
-import { lendNeighbours } from "./cdp-proxy-neighbours.ts";
+import { cdpProxyNeighbours } from "./cdp-proxy-neighbours.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { fetchCpu } from "./fetch.ts";
 import { firstLines } from "./first-lines.ts";
@@ -52,7 +52,7 @@ const benches: readonly Bench[] = [
   profileSurvival,
   flood,
   remoteClients,
-  lendNeighbours,
+  cdpProxyNeighbours,
   authTiming,
   webhooks,
   webhooksHanging,

@@ -6,9 +6,9 @@ import { median, spread, timed } from "./samples.ts";
 import { startSite } from "./site.ts";
 
 /** Milliseconds of an action with the following snapshot on a still page, and of a snapshot of a large page. */
-const bars = { step: 60, look: 300 };
+const bars = { step: 60, snapshot: 300 };
 
-const lookBar = 24_576;
+const maxSnapshotBytes = 24_576;
 
 const tableRows = 4_000;
 
@@ -27,7 +27,8 @@ export const observe: Bench = {
         await client.post(`${session}/navigate`, { url: site.formUrl });
         rows.push(await measureSteps(client, session, runtime, scale));
         await client.post(`${session}/navigate`, { url: site.tableUrl(tableRows) });
-        for (const look of looks) rows.push(await measureLooks(client, session, { ...look, runtime }, scale));
+        for (const snapshot of snapshots)
+          rows.push(await measureSnapshots(client, session, { ...snapshot, runtime }, scale));
         await client.destroy(session);
       }
       return rows;
@@ -42,16 +43,16 @@ async function measureSteps(client: Client, session: string, runtime: string, sc
   const step = { action: { kind: "tap", selector: "h1" }, observe: {} };
   const times = await sample(() => client.post(`${session}/interact`, step), scale);
   const verdict = boundVerdict(median(times), bars.step, "ms");
-  return { what: `${runtime} tap, settle, look`, ours: spread(times), bare: "-", verdict };
+  return { what: `${runtime} tap, settle, snapshot`, ours: spread(times), bare: "-", verdict };
 }
 
-const looks = [
-  { name: "of what is in view", request: { scope: "viewport" } },
+const snapshots = [
+  { name: "of the viewport", request: { scope: "viewport" } },
   { name: "of the whole page", request: { scope: "page" } },
   { name: "with find of the last row", request: { find: `Item ${tableRows - 1}` } },
 ];
 
-async function measureLooks(
+async function measureSnapshots(
   client: Client,
   session: string,
   { name, request, runtime }: { readonly name: string; readonly request: object; readonly runtime: BrowserRuntime },
@@ -59,15 +60,15 @@ async function measureLooks(
 ): Promise<Row> {
   let bytes = 0;
   let empty = 0;
-  const look = async () => {
-    const { snapshot } = await client.post<{ snapshot: string }>(`${session}/observe`, request);
-    bytes = Buffer.byteLength(snapshot);
+  const snapshot = async () => {
+    const answer = await client.post<{ snapshot: string }>(`${session}/observe`, request);
+    bytes = Buffer.byteLength(answer.snapshot);
     if (bytes === 0) empty += 1;
   };
-  const times = await sample(look, scale);
-  const bounds = `${boundVerdict(median(times), bars.look, "ms")}; ${boundVerdict(bytes, lookBar, "bytes")}`;
-  const verdict = empty === 0 ? bounds : `${bounds}; ${empty} saw nothing`;
-  return { what: `${runtime} look ${name}`, ours: spread(times), bare: "-", verdict };
+  const times = await sample(snapshot, scale);
+  const bounds = `${boundVerdict(median(times), bars.snapshot, "ms")}; ${boundVerdict(bytes, maxSnapshotBytes, "bytes")}`;
+  const verdict = empty === 0 ? bounds : `${bounds}; ${empty} were empty`;
+  return { what: `${runtime} snapshot ${name}`, ours: spread(times), bare: "-", verdict };
 }
 
 async function sample(work: () => Promise<unknown>, scale: Scale): Promise<number[]> {

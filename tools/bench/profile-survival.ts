@@ -11,7 +11,7 @@ import type { Bench, Row, Scale } from "./bench.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
 
 /** Milliseconds until cookies are stored outside the isolation slot, which happens every 10 s. */
-const notedMs = 11_000;
+const cookiesStoredMs = 11_000;
 
 /** Milliseconds to create a session while the worker restarts, and for a session to expire. */
 const patience = { create: 60_000, expiry: 80_000 };
@@ -26,7 +26,7 @@ interface Stage {
 /** Parts of a profile of 20 sites that survive abnormal ends of a session. */
 export const profileSurvival: Bench = {
   name: "profile-survival",
-  title: "sites of 20 that come back whole after a hard end, one figure for each run",
+  title: "number of 20 sites whose data survives an abnormal end of the session, one figure per run",
   async run(scale): Promise<Row[]> {
     const sites = await new ProfileSites().start();
     const service = await startService({ EGRESS_ALLOW: "127.0.0.0/8" });
@@ -70,8 +70,8 @@ const expire: Trial["end"] = async ({ rest }, session) => {
 const trials: readonly Trial[] = [
   { what: "kill -9 of the browser, at once", end: killBrowser, afterMs: 0, runs: [10, 2] },
   { what: "kill -9 of the worker, at once", end: killWorker, afterMs: 0, runs: [10, 2] },
-  { what: "kill -9 of the browser, 11 s later", end: killBrowser, afterMs: notedMs, runs: [3, 1] },
-  { what: "kill -9 of the worker, 11 s later", end: killWorker, afterMs: notedMs, runs: [3, 1] },
+  { what: "kill -9 of the browser, 11 s later", end: killBrowser, afterMs: cookiesStoredMs, runs: [3, 1] },
+  { what: "kill -9 of the worker, 11 s later", end: killWorker, afterMs: cookiesStoredMs, runs: [3, 1] },
   { what: "expiry", end: expire, afterMs: 0, runs: [1, 1] },
 ];
 

@@ -29,8 +29,8 @@ export const statusFollowers: Bench = {
     const { url, pid = 0 } = deployment.gateway(0);
     await deployment.fakeWorker();
     // The outage before the first worker must not count as a change.
-    const isWell = async () => (await (await fetch(`${url}/v1/status`)).json()).incidents.length === 0;
-    if (!(await waitUntil(isWell, { timeout: receiveMs, every: 200 })))
+    const isOperational = async () => (await (await fetch(`${url}/v1/status`)).json()).incidents.length === 0;
+    if (!(await waitUntil(isOperational, { timeout: receiveMs, every: 200 })))
       throw new Error("expected the service to become operational");
     await declare(db, 0);
     // Grows the heap to the size that followers need, which stays after they leave.

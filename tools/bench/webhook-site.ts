@@ -56,8 +56,8 @@ export async function startWebhookSite(slots: number): Promise<WebhookSite> {
     arrivals,
     url: (path) => `${base}${path}`,
     async until(count, patience = 120_000) {
-      const hasCome = () => arrivals.size >= count;
-      if (await waitUntil(hasCome, { timeout: patience, every: 5 })) return;
+      const isReceived = () => arrivals.size >= count;
+      if (await waitUntil(isReceived, { timeout: patience, every: 5 })) return;
       throw new Error(`expected ${count} deliveries, got ${arrivals.size}`);
     },
     async account(name, paths) {

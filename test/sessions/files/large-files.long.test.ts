@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { lookInside } from "../../../tools/bench/load/inspector.ts";
+import { readInternals } from "../../../tools/bench/load/inspector.ts";
 import { chunkedBody } from "../../support/chunked-body.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
 import { type Service, startService } from "../../support/service.ts";
@@ -73,7 +73,7 @@ async function download(bytesPerSecond: number): Promise<number> {
 
 /** Memory of a process after a garbage collection. Total memory would depend on the collector. */
 async function heldBytes(pid: number): Promise<number> {
-  const { heapBytes, bufferBytes } = await lookInside(pid);
+  const { heapBytes, bufferBytes } = await readInternals(pid);
   return heapBytes + bufferBytes;
 }
 

@@ -27,7 +27,7 @@ export interface Target {
 }
 
 /** Methods that launch a browser, whose cost would hide the cost of the message. */
-const dear: ReadonlySet<string> = new Set(["SessionService.Create", "AgentSessionService.Create"]);
+const launching: ReadonlySet<string> = new Set(["SessionService.Create", "AgentSessionService.Create"]);
 
 const documents = ["/", "/docs", "/docs/webhooks.md", "/v1/openapi.json", "/errors", "/live", "/status", "/nothing"];
 
@@ -36,11 +36,11 @@ const whoOf = (key: string | undefined): Cell["who"] => (key === undefined ? "wi
 /** Returns all kinds of messages: without a key to every method, with a key to methods that need one. */
 export function cellsOf(target: Target): Cell[] {
   const methods = builtServices.flatMap(({ methods }) => methods);
-  const stranger = target.key === undefined;
+  const isAnonymous = target.key === undefined;
   return [
-    ...(stranger ? documents.flatMap((path) => headCells(target, path)) : []),
+    ...(isAnonymous ? documents.flatMap((path) => headCells(target, path)) : []),
     ...methods
-      .filter(({ rules, name }) => stranger || !(rules.public || dear.has(name)))
+      .filter(({ rules, name }) => isAnonymous || !(rules.public || launching.has(name)))
       .flatMap((served, index) =>
         methodCells(target, served, index === 0 || served.kind !== "unary" || served.rules.public),
       ),

@@ -77,11 +77,11 @@ export const held: readonly Held[] = [
   ),
   ...documents.flatMap((path): Held[] => [
     {
-      name: `answers of ${path} that nobody reads`,
+      name: `unread responses of ${path}`,
       port: "PORT",
       bytes: Buffer.concat(Array.from({ length: 8 }, () => http1(`GET ${path} HTTP/1.1`, ["Host: localhost"]))),
     },
-    { name: `an answer of ${path} without a window`, port: "PORT", bytes: http2(get(path), Buffer.alloc(0), true) },
+    { name: `a response of ${path} without a window`, port: "PORT", bytes: http2(get(path), Buffer.alloc(0), true) },
   ]),
 ];
 

@@ -10,7 +10,7 @@ import { admin } from "../../../test/support/admin.ts";
 import { pidOf } from "../../../test/support/processes.ts";
 import { restClient } from "../../../test/support/rest.ts";
 import { type Service, startService } from "../../../test/support/service.ts";
-import { lookInside } from "../load/inspector.ts";
+import { readInternals } from "../load/inspector.ts";
 import { type Cell, cellsOf } from "./cells.ts";
 import { held, hold } from "./held.ts";
 import { Meter } from "./meter.ts";
@@ -67,10 +67,12 @@ function print(who: Cell["who"], all: readonly Measured[]): void {
 }
 
 async function measureHeld(service: Aim, pid: number): Promise<void> {
-  process.stdout.write(`\nbytes that stay of each of ${holders} that a stranger leaves, at most ${maxBytes}\n`);
+  process.stdout.write(
+    `\nbytes kept for each of ${holders} connections of a client without a key, at most ${maxBytes}\n`,
+  );
   const ports = { PORT: Number(new URL(service.url).port), GRPC_PORT: Number(service.grpcAddress.split(":").at(-1)) };
   const bytesOf = async (): Promise<number> => {
-    const { heapBytes, bufferBytes } = await lookInside(pid);
+    const { heapBytes, bufferBytes } = await readInternals(pid);
     return heapBytes + bufferBytes;
   };
   for (const each of held) {

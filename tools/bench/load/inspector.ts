@@ -8,7 +8,7 @@ const address = "http://127.0.0.1:9229/json/list";
 const patience = 60_000;
 
 /** Resources of a Node process just after a garbage collection. */
-export interface Insides {
+export interface ProcessInternals {
   readonly heapBytes: number;
   /** Buffers outside the heap. */
   readonly bufferBytes: number;
@@ -16,7 +16,7 @@ export interface Insides {
   readonly resources: Readonly<Record<string, number>>;
 }
 
-const insidesExpression = `(() => {
+const internalsExpression = `(() => {
   const resources = {};
   for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
   const { heapUsed: heapBytes, arrayBuffers: bufferBytes } = process.memoryUsage();
@@ -27,32 +27,32 @@ const insidesExpression = `(() => {
  * Collects the garbage of a Node process that was started without options, and reads its resources. Opens the inspector
  * by SIGUSR1 and closes it again.
  */
-export async function lookInside(pid: number): Promise<Insides> {
+export async function readInternals(pid: number): Promise<ProcessInternals> {
   const endsAt = performance.now() + patience;
   for (;;) {
     process.kill(pid, "SIGUSR1");
-    const insides = await inspect(pid).catch(() => undefined);
-    if (insides) return insides;
+    const internals = await inspect(pid).catch(() => undefined);
+    if (internals) return internals;
     if (performance.now() > endsAt) throw new Error(`the inspector of process ${pid} cannot be reached`);
     await delay(200);
   }
 }
 
-async function inspect(pid: number): Promise<Insides | undefined> {
+async function inspect(pid: number): Promise<ProcessInternals | undefined> {
   const [target] = (await (await fetch(address, { signal: AbortSignal.timeout(2_000) })).json()) as {
     webSocketDebuggerUrl: string;
   }[];
   const socket = new WebSocket(target?.webSocketDebuggerUrl ?? "");
   try {
     const call = caller(socket);
-    const { pid: found } = await evaluate<{ pid: number }>(call, insidesExpression);
+    const { pid: found } = await evaluate<{ pid: number }>(call, internalsExpression);
     if (found !== pid) return undefined;
     await call("HeapProfiler.enable");
     for (let times = 3; times > 0; times -= 1) await call("HeapProfiler.collectGarbage");
-    const insides = await evaluate<Insides>(call, insidesExpression);
+    const internals = await evaluate<ProcessInternals>(call, internalsExpression);
     // Ends the inspector after the response, because it would block the port for the next process.
     await call("Runtime.evaluate", { expression: "setTimeout(() => process._debugEnd(), 50).unref()" });
-    return insides;
+    return internals;
   } finally {
     socket.terminate();
   }

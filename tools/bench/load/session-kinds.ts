@@ -58,26 +58,30 @@ export const inChromium: SessionKind = async (scene) => {
 };
 
 /** Sends requests that are refused or fail. */
-export const mistaken: SessionKind = async (scene) => {
+export const refused: SessionKind = async (scene) => {
   const { rest } = scene;
   expectStatus("create with an unknown field", await rest("/v1/sessions", { nonsense: 1 }), 400);
   expectStatus("create of an unknown device", await rest("/v1/sessions", { archetype: "abacus" }), 400);
   const session = await begin(scene);
   const answers = [
-    expectStatus("navigate to nobody", await rest(`${session}/navigate`, { url: "http://127.0.0.1:1/" }), 502),
-    expectStatus("navigate to no page", await rest(`${session}/navigate`, { url: "http://nowhere.invalid/" }), 502),
+    expectStatus("navigate to a closed port", await rest(`${session}/navigate`, { url: "http://127.0.0.1:1/" }), 502),
+    expectStatus(
+      "navigate to an unknown host",
+      await rest(`${session}/navigate`, { url: "http://nowhere.invalid/" }),
+      502,
+    ),
     await rest(`${session}/interact`, { action: { kind: "tap", selector: "<<<" } }),
     await rest(`${session}/interact`, { action: { kind: "tap", selector: "#none" }, timeout_ms: 200 }),
     await rest(`${session}/wait`, { condition: { kind: "selector", selector: "#none" }, timeout_ms: 200 }),
   ];
-  const odd = answers.find(({ status }) => status < 400 || status === 500);
-  if (odd) throw new UnexpectedAnswer("a mistake", odd);
+  const unexpected = answers.find(({ status }) => status < 400 || status === 500);
+  if (unexpected) throw new UnexpectedAnswer("a refused request", unexpected);
   await end(scene, session);
   expectStatus("destroy twice", await rest(session, undefined, { method: "DELETE" }), 410);
 };
 
 /** Disconnects while its session is launched, and does not destroy the session. */
-export const impatient: SessionKind = async ({ rest }) => {
+export const disconnectedAtLaunch: SessionKind = async ({ rest }) => {
   const signal = AbortSignal.timeout(60);
   const body = { idle_timeout_seconds: idleSeconds };
   await rest("/v1/sessions", body, { signal }).catch(() => undefined);

@@ -2,7 +2,7 @@
 // hundred sessions, and leaks at the end. The argument is the number of sessions.
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { treePssBytes } from "../processes.ts";
-import { type Insides, lookInside } from "./inspector.ts";
+import { type ProcessInternals, readInternals } from "./inspector.ts";
 import { LoadScene } from "./load-scene.ts";
 import { type RunFaults, runSessions } from "./run.ts";
 import { abandoned, inChromium, killed, ordinary, type SessionKind } from "./session-kinds.ts";
@@ -24,8 +24,8 @@ const slack = 4;
 const growth = 1.1;
 
 interface Line {
-  readonly gateway: Vitals & Insides;
-  readonly worker: Vitals & Insides;
+  readonly gateway: Vitals & ProcessInternals;
+  readonly worker: Vitals & ProcessInternals;
 }
 
 function kindOf(index: number): SessionKind {
@@ -76,7 +76,7 @@ async function readIdle(scene: LoadScene): Promise<Line> {
 }
 
 async function readLine({ pids }: LoadScene): Promise<Line> {
-  const read = async (pid: number) => ({ ...(await lookInside(pid)), ...vitalsOf(pid) });
+  const read = async (pid: number) => ({ ...(await readInternals(pid)), ...vitalsOf(pid) });
   return { gateway: await read(pids.gateway), worker: await read(pids.worker) };
 }
 
