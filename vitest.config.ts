@@ -48,7 +48,7 @@ const tiers: readonly Tier[] = [
   { ...browser, name: "browser", provide: { runtimes: ["headless-shell"] } },
   // Takes minutes per file: `npm run test-long`.
   { name: "long", globalSetup: cluster },
-  // Runs those files of the tier `browser` that support each runtime in the other runtime; part of `npm run test-long`.
+  // Runs the files of the tier `browser` that support both runtimes in full Chromium; part of `npm run test-long`.
   {
     ...browser,
     name: "chromium",

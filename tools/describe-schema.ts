@@ -12,12 +12,12 @@ const columns = sql`
   from pg_attribute join pg_type on pg_type.oid = atttypid left join pg_attrdef on adrelid = attrelid and adnum = attnum
   where attrelid = c.oid and attnum > 0 and not attisdropped`;
 
-/** Without the constraints for NOT NULL, which PostgreSQL has from release 18. */
+/** All constraints except NOT NULL, which are listed only since PostgreSQL 18. */
 const constraints = sql`
   select string_agg(E',\n  CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid), '' order by contype, conname)
   from pg_constraint where conrelid = c.oid and contype <> 'n'`;
 
-/** Indexes other than those of constraints. */
+/** Indexes that do not belong to a constraint. */
 const indexes = sql`
   select string_agg(E'\n' || pg_get_indexdef(indexrelid) || ';', '' order by indexrelid)
   from pg_index where indrelid = c.oid and not exists (select from pg_constraint where conindid = indexrelid)`;

@@ -54,7 +54,7 @@ check("file", filesIn(service), exceptions.files);
 check("definition", definitionsIn(web), {});
 check("file", filesIn(web), {});
 
-/** Comments, strings, templates and names of the interface or the database (`snake_case`), in which words are free. */
+/** Text that is not checked: comments, strings, templates, and names of the API or the database (`snake_case`). */
 const notNames = /\/\*[\s\S]*?\*\/|\/\/.*|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`|[\w$]+_[\w$]*/g;
 
 for (const path of [...service, ...web]) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # npm test: prepares the machine and runs the tests. Tiers may be given first (npm test -- unit service); default: the
-# four tiers of CI. The project `alone` is a part of the tier system. Other arguments are passed to vitest.
+# four tiers of CI. The project `alone` is part of the tier `system`. Other arguments are passed to vitest.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh
