@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
-import { longestNotice, type ProcessorName, type Processors } from "../../src/billing/processors.ts";
+import { maxProcessorWebhookBytes, type ProcessorName, type Processors } from "../../src/billing/processors.ts";
 import type { PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
 import type { SandboxPage } from "../../src/billing/sandbox/sandbox-tools.ts";
 import { html } from "../../src/platform/html.ts";
@@ -51,7 +51,7 @@ async function mountNotices(fastify: FastifyInstance, { receive }: Processors): 
     for (const processor of ["stripe", "btcpay"] as const)
       scope.post<{ Body: Buffer | undefined }>(
         noticePath(processor),
-        { bodyLimit: longestNotice },
+        { bodyLimit: maxProcessorWebhookBytes },
         async ({ headers: shown, body }, reply) => {
           const isTaken = await receive(processor, { headers: shown, body: body ?? Buffer.alloc(0) });
           return reply

@@ -40,7 +40,7 @@ function toSubscriptionMessage(row: SubscriptionRow): Subscription {
 }
 
 /** The crypto order whose prepaid months are running, as a subscription. */
-async function runningBlock(db: Database, accountId: string): Promise<Subscription | undefined> {
+async function findPrepaidSubscription(db: Database, accountId: string): Promise<Subscription | undefined> {
   const block = (await listGrants(db, accountId)).find(({ runningSince }) => runningSince !== null);
   const order = block && (await findOrder(db, block.id, accountId));
   if (!order || block.runningSince === null) return undefined;
@@ -64,7 +64,7 @@ export async function findAccountSubscription(
   const paid = await listSubscriptions(db, accountId, processors.countsSandbox);
   const live = paid.find(isLive);
   if (live) return toSubscriptionMessage(live);
-  const block = await runningBlock(db, accountId);
+  const block = await findPrepaidSubscription(db, accountId);
   if (block) return block;
   if (tier === "free") return undefined;
   const agreed = { paymentMethod: PaymentMethod.INVOICE, status: SubscriptionStatus.ACTIVE };

@@ -6,7 +6,7 @@ import type { Config } from "../platform/config.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
 /** A mail about billing: its subject, and the lines below the account's name. */
-export interface MoneyNews {
+export interface BillingMail {
   readonly subject: string;
   readonly lines: readonly string[];
 }
@@ -39,7 +39,7 @@ export async function mailManagers(
   { config, mailer }: BillingMailParts,
   tx: Tx,
   accountId: string,
-  { subject, lines }: MoneyNews,
+  { subject, lines }: BillingMail,
 ): Promise<void> {
   if (!canMail(config)) return;
   const { name } = await findAccount(tx, accountId);
@@ -49,7 +49,7 @@ export async function mailManagers(
 }
 
 /** Mails the operator, if the deployment can send mail and has an operator's address. */
-export async function mailOperator({ config, mailer }: BillingMailParts, tx: Tx, news: MoneyNews): Promise<void> {
+export async function mailOperator({ config, mailer }: BillingMailParts, tx: Tx, news: BillingMail): Promise<void> {
   if (!canMail(config) || config.operatorEmail === undefined) return;
   await mailer.send(tx, { to: config.operatorEmail, kind: "account", ...news });
 }

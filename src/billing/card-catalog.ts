@@ -4,7 +4,7 @@ import type { Database } from "../platform/postgres/database.ts";
 import { type PriceInterval, type Prices, tierPriceOf } from "../platform/tier-prices.ts";
 import { tierText } from "./billing-mails.ts";
 import type { CardProcessor } from "./processors.ts";
-import { findPrice, keepPrice } from "./store.ts";
+import { findPrice, savePrice } from "./store.ts";
 
 /** Prices and portal configuration at the card processor. */
 export interface CardCatalog {
@@ -69,7 +69,7 @@ export function createCardCatalog({ db, prices }: { readonly db: Database; reado
         transfer_lookup_key: true,
         product_data: { name: `Pilothouse ${tierText(tier)}` },
       }));
-    await keepPrice(db, { ...wanted, id: made.id });
+    await savePrice(db, { ...wanted, id: made.id });
     return made.id;
   }
 

@@ -22,9 +22,9 @@ import {
   closeCheckout,
   findCustomer,
   insertCheckout,
-  keepCustomer,
   listOpenCheckouts,
   listSubscriptions,
+  saveCustomer,
   setCheckAt,
 } from "./store.ts";
 
@@ -43,11 +43,11 @@ export function needCard({ card }: Processors): CardProcessor {
 }
 
 /**
- * Validates a URL that the processor redirects a browser to. Throws `bad-request` unless the URL is https, or http to
- * localhost.
+ * Validates a URL that the processor redirects a browser to; returns `fallback` if none was given. Throws `bad-request`
+ * unless the URL is https, or http to localhost.
  */
-export function readUrl(field: string, given: string | undefined, absent: string): string {
-  if (given === undefined) return absent;
+export function readUrl(field: string, given: string | undefined, fallback: string): string {
+  if (given === undefined) return fallback;
   const url = URL.parse(given);
   const isLocal = url?.protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname);
   if (!url || (url.protocol !== "https:" && !isLocal))
@@ -67,7 +67,7 @@ async function ensureCustomer(
     { metadata: { account_id: accountId } },
     { idempotencyKey: `customer-${accountId}` },
   );
-  await keepCustomer(db, { id: made.id, account_id: accountId }, isSandbox, new Date(clock.now()));
+  await saveCustomer(db, { id: made.id, account_id: accountId }, isSandbox, new Date(clock.now()));
   const kept = await findCustomer(db, accountId, isSandbox);
   if (!kept) throw new Error("the saved customer does not exist");
   return kept;
@@ -93,7 +93,7 @@ async function closeOthers(
       throw fail(
         "conflict",
         {},
-        { detail: "a checkout of the account was just paid: read its billing before you open another" },
+        { detail: "a checkout of the account was just paid: get its subscription before you open another checkout" },
       );
     }
     await closeCheckout(db, open);

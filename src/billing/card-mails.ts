@@ -1,4 +1,4 @@
-import { dayText, type MoneyNews, moneyText, tierText } from "./billing-mails.ts";
+import { type BillingMail, dayText, moneyText, tierText } from "./billing-mails.ts";
 import type { SubscriptionRow } from "./store.ts";
 
 /** Mail subjects for a subscription that became active, by previous status. */
@@ -8,7 +8,7 @@ const activeSubjects: Readonly<Partial<Record<SubscriptionRow["status"], string>
 };
 
 /** Mail about a change of a subscription; undefined if there is nothing to report. */
-export function subscriptionMail(before: SubscriptionRow | undefined, now: SubscriptionRow): MoneyNews | undefined {
+export function subscriptionMail(before: SubscriptionRow | undefined, now: SubscriptionRow): BillingMail | undefined {
   const [tier, until] = [tierText(now.tier), dayText(now.period_ends_at)];
   const cost = `${moneyText(now.amount_cents, now.currency)} a ${now.interval}`;
   if (now.status === before?.status) {

@@ -3,8 +3,12 @@ import { isLive, subscriptionStatus } from "./card-subscriptions.ts";
 import type { CardProcessor } from "./processors.ts";
 import { type Customer, listSubscriptions } from "./store.ts";
 
-/** Lists charges of a customer that were refunded or disputed. */
-export async function listReturned(db: Database, { client, isSandbox }: CardProcessor, { id, account_id }: Customer) {
+/** Lists refunded and disputed charges of a customer, by identifier; none if no subscription of the account is live. */
+export async function listReturnedCharges(
+  db: Database,
+  { client, isSandbox }: CardProcessor,
+  { id, account_id }: Customer,
+) {
   const known = await listSubscriptions(db, account_id, isSandbox);
   if (!known.some(isLive)) return [];
   const { data } = await client.charges.list({ customer: id, limit: 100 });
@@ -12,7 +16,11 @@ export async function listReturned(db: Database, { client, isSandbox }: CardProc
 }
 
 /** Cancels the subscription of a charge that was refunded in full or lost in a dispute. */
-export async function endReturned({ client }: CardProcessor, customerId: string, chargeId: string): Promise<void> {
+export async function cancelForReturnedCharge(
+  { client }: CardProcessor,
+  customerId: string,
+  chargeId: string,
+): Promise<void> {
   const charge = await client.charges.retrieve(chargeId);
   const disputes = charge.disputed ? await client.disputes.list({ charge: chargeId, limit: 10 }) : undefined;
   const isLost = disputes?.data.some(({ status }) => status === "lost") ?? false;

@@ -27,13 +27,13 @@ export function subscriptionStatus({
 }
 
 /** Whether an upgrade is still unpaid. The tier changes only when its invoice is paid. */
-function isUnpaidRaise(
+function isUnpaidUpgrade(
   { latest_invoice: invoice }: Stripe.Subscription,
   price: CardPrice | undefined,
   before: SubscriptionRow,
 ): boolean {
-  const isRaise = price !== undefined && rankOf(price.tier) > rankOf(before.tier) && before.status !== "ended";
-  return isRaise && typeof invoice === "object" && invoice !== null && invoice.status !== "paid";
+  const isUpgrade = price !== undefined && rankOf(price.tier) > rankOf(before.tier) && before.status !== "ended";
+  return isUpgrade && typeof invoice === "object" && invoice !== null && invoice.status !== "paid";
 }
 
 /** Stored data of a subscription: its customer, the prices of the service and the last row. */
@@ -55,7 +55,7 @@ export function toSubscriptionRow(
   const named = prices.find(({ id }) => id === item?.price.id);
   if (!status || !item || found.customer !== owner.id || found.livemode !== livemode) return undefined;
   // An ended subscription keeps its last price.
-  const keepsPrice = before && (status === "ended" || isUnpaidRaise(found, named, before));
+  const keepsPrice = before && (status === "ended" || isUnpaidUpgrade(found, named, before));
   const price = keepsPrice ? before : named;
   if (
     !price ||

@@ -8,7 +8,7 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { type BillingMailParts, mailManagers } from "./billing-mails.ts";
 import { subscriptionMail } from "./card-mails.ts";
-import { endReturned, listReturned } from "./card-refunds.ts";
+import { cancelForReturnedCharge, listReturnedCharges } from "./card-refunds.ts";
 import { listCardSubscriptions, resumeRenewal, stopRenewal } from "./card-renewal.ts";
 import { applySubscription, toSubscriptionRow } from "./card-subscriptions.ts";
 import type { CardProcessor, Processors } from "./processors.ts";
@@ -54,7 +54,7 @@ const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
  * Schedules a sync with the card processor after an account was deleted or restored: deletion stops renewals, restoring
  * resumes them.
  */
-export async function followDeletion(tx: Tx, jobQueues: JobQueues, accountId: string): Promise<void> {
+export async function enqueueCardSync(tx: Tx, jobQueues: JobQueues, accountId: string): Promise<void> {
   const queues = await listCustomers(tx, accountId);
   jobQueues.enqueueAll(
     tx,
@@ -89,8 +89,8 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
     const owner = await findOwner(db, customerId, card.isSandbox);
     if (!owner) return;
     const accountId = owner.account_id;
-    const returned = reconciles ? await listReturned(db, card, owner) : [];
-    for (const id of charge === undefined ? returned : [charge]) await endReturned(card, customerId, id);
+    const returned = reconciles ? await listReturnedCharges(db, card, owner) : [];
+    for (const id of charge === undefined ? returned : [charge]) await cancelForReturnedCharge(card, customerId, id);
     const isGone = await isDeleted(db, accountId);
     if (isGone) await stopRenewal(parts, card, customerId);
     let { data } = await listCardSubscriptions(card, customerId);

@@ -2,22 +2,22 @@ import { BillingService } from "../gen/pilothouse/v1/billing_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import type { Status } from "../status/status.ts";
 import { type CardSyncParts, createCardSync } from "./card-sync.ts";
-import { type CardNoticeParts, takeCardNotice } from "./notices.ts";
+import { type CardWebhookParts, handleCardWebhook } from "./card-webhooks.ts";
 import { createProcessorCheck } from "./processor-check.ts";
 import { createReconciliation, type ReconciliationParts } from "./reconciliation.ts";
 import { type BillingServiceParts, createBillingService } from "./service.ts";
 
 type BillingParts = BillingServiceParts &
   CardSyncParts &
-  CardNoticeParts &
+  CardWebhookParts &
   ReconciliationParts & { readonly status: Status };
 
 /** Card subscriptions. */
 export const billing = defineService({
   service: BillingService,
   create(parts: BillingParts) {
-    const { card, onNotice } = parts.processors;
-    if (card) onNotice("stripe", (notice) => takeCardNotice(parts, card, notice));
+    const { card, onWebhook } = parts.processors;
+    if (card) onWebhook("stripe", (notice) => handleCardWebhook(parts, card, notice));
     const check = createProcessorCheck(parts.processors, parts.config.prices);
     if (check) parts.status.sources.watch(check);
     return {

@@ -12,7 +12,7 @@ import { toOrderMessage } from "./order-message.ts";
 import { changeOrder, findOpenOrder, findOrder, insertOrder, type OrderRow } from "./order-store.ts";
 import { expiryMargin } from "./order-sync.ts";
 import { cryptoAmount } from "./processors/decimal.ts";
-import { ask, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
+import { awaitProcessor, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
 import { listSubscriptions } from "./store.ts";
 
 export interface OrderCheckoutParts extends Pick<PlatformParts, "db" | "clock"> {
@@ -40,7 +40,7 @@ export async function ownOrder(db: Database, { principal }: Call, id: string): P
   return row;
 }
 
-function noted(call: Call, tx: Tx, row: OrderRow): CryptoOrder {
+function recordOrder(call: Call, tx: Tx, row: OrderRow): CryptoOrder {
   const { id: subject, tier, months, amount_cents, crypto_currency, crypto_amount } = row;
   call.audit(tx, { subject, data: { tier, months, amount_cents, crypto_currency, crypto_amount } });
   return toOrderMessage(row);
@@ -74,7 +74,7 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
     const tier = tierNames.toStored(options.tier) ?? "";
     const cents = costOf(prices, tier, months);
     if (cents === undefined) throw failFields("validation-failed", { tier: "is not sold" });
-    const rate = await ask(crypto.greenfield.rate(coin, prices.currency));
+    const rate = await awaitProcessor(crypto.greenfield.rate(coin, prices.currency));
     const now = new Date(clock.now());
     return {
       id,
@@ -97,10 +97,10 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
     };
   }
 
-  /** Throws `conflict` if the account has another open order or an active card subscription. */
-  async function assertFree(on: Tx | Database, { accountId }: Call["principal"], but?: string): Promise<void> {
+  /** Throws `conflict` if the account has an open order, or a card subscription that is active or past due. */
+  async function assertFree(on: Tx | Database, { accountId }: Call["principal"]): Promise<void> {
     const open = await findOpenOrder(on, accountId);
-    if (open !== undefined && open !== but) throw conflict(`the order ${open} is open: pay or cancel it first`);
+    if (open !== undefined) throw conflict(`the order ${open} is open: pay or cancel it first`);
     const paid = await listSubscriptions(on, accountId, processors.countsSandbox);
     if (paid.some(({ status }) => status === "active" || status === "past_due"))
       throw conflict("the account pays by card: end the subscription in the portal first");
@@ -110,21 +110,21 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
     const order = await priced(needCrypto(processors), call.principal.accountId, call.ids.next("ord"), request);
     return call.commit(async (tx) => {
       const row = await insertOrder(tx, order);
-      return noted(call, tx, row);
+      return recordOrder(call, tx, row);
     });
   }
 
-  /** Returns the quoted order of the request if its quote is valid, or a new order. */
+  /** Returns a new order, or the quoted order that the request names. Throws `conflict` if its quote is not valid. */
   async function toOpen(call: Call, crypto: CryptoProcessor, request: CryptoCheckoutRequest) {
     const { accountId } = call.principal;
     const newId = call.ids.next("ord");
     if (request.orderId === undefined) return { order: await priced(crypto, accountId, newId, request), isNew: true };
     const order = await ownOrder(db, call, request.orderId);
     if (order.sandbox !== crypto.isSandbox)
-      throw conflict("the quote is of another payment processor: ask for a new quote");
+      throw conflict("the quote belongs to another payment processor: request a new quote");
     if (order.status !== "quoted") throw conflict(`the order is ${order.status}`);
     if (!order.quote_expires_at || order.quote_expires_at.getTime() <= clock.now())
-      throw conflict("the quote has expired: ask for a new one");
+      throw conflict("the quote has expired: request a new quote");
     return { order, isNew: false };
   }
 
@@ -144,7 +144,7 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
     const crypto = needCrypto(processors);
     await assertFree(db, call.principal);
     const { order, isNew } = await toOpen(call, crypto, request);
-    const { invoice, payment } = await ask(invoiceFor(crypto, order));
+    const { invoice, payment } = await awaitProcessor(invoiceFor(crypto, order));
     const { refundAddress, note } = request;
     return call.commit(async (tx) => {
       await lockAccount(tx, call.principal.accountId);
@@ -165,8 +165,8 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
       const row = isNew
         ? await insertOrder(tx, { ...order, ...opened, quote_expires_at: null })
         : await changeOrder(tx, order.id, ["quoted"], opened);
-      if (!row) throw conflict("the quote was used meanwhile: ask for a new one");
-      return noted(call, tx, row);
+      if (!row) throw conflict("the quote was used by another request: request a new quote");
+      return recordOrder(call, tx, row);
     });
   }
 

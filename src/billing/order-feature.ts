@@ -1,12 +1,12 @@
 import { CryptoOrderService } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import { defineService } from "../kernel/feature.ts";
-import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
 import { createOrderService, type OrderServiceParts } from "./order-service.ts";
 import { deleteQuotesBefore, findDueOrders, ordersAreDue, setOrderCheckAt } from "./order-store.ts";
 import { createOrderSync, type OrderSyncParts, orderJob } from "./order-sync.ts";
 import { createOrderTransitions, type OrderTransitionParts } from "./order-transitions.ts";
+import { handleOrderWebhook, type OrderWebhookParts } from "./order-webhooks.ts";
 
-type OrderParts = Omit<OrderServiceParts & OrderSyncParts, "move"> & OrderTransitionParts & OrderNoticeParts;
+type OrderParts = Omit<OrderServiceParts & OrderSyncParts, "move"> & OrderTransitionParts & OrderWebhookParts;
 
 const minute = 60_000;
 
@@ -18,9 +18,9 @@ export const cryptoOrders = defineService({
   service: CryptoOrderService,
   create(parts: OrderParts) {
     const { db, clock, jobQueues, processors } = parts;
-    const { crypto, onNotice } = processors;
+    const { crypto, onWebhook } = processors;
     const move = createOrderTransitions(parts);
-    if (crypto) onNotice("btcpay", (notice) => takeOrderNotice(parts, crypto, notice));
+    if (crypto) onWebhook("btcpay", (notice) => handleOrderWebhook(parts, crypto, notice));
 
     async function checkDue(): Promise<void> {
       const now = clock.now();

@@ -1,5 +1,5 @@
 import { counted } from "../platform/counted.ts";
-import { dayText, type MoneyNews, moneyText, tierText } from "./billing-mails.ts";
+import { type BillingMail, dayText, moneyText, tierText } from "./billing-mails.ts";
 import type { OrderRow } from "./order-store.ts";
 import type { Irregularity, OrderFailure } from "./order-tables.ts";
 
@@ -18,28 +18,28 @@ const failureWords: Readonly<Record<OrderFailure, string>> = {
 const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
   `Order ${id} was for ${tierText(tier)}, ${counted(months, "month")}, at ${moneyText(amount_cents, currency)}.`;
 
-/** Mail about a paid order. It has no link: a browser would open the receipt without an API key. */
-export function paidMail(order: OrderRow, paidAt: Date): MoneyNews {
+/** Mail about a paid order. It has no link to the receipt, because a browser would request it without an API key. */
+export function paidMail(order: OrderRow, paidAt: Date): BillingMail {
   const receipt = `To get receipt ${order.receipt_number}, open Billing in the console.`;
   const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
   return { subject: "Your order is paid", lines };
 }
 
-export function failedMail(order: OrderRow, reason: OrderFailure): MoneyNews {
+export function failedMail(order: OrderRow, reason: OrderFailure): BillingMail {
   return { subject: "Your order was not paid", lines: [orderText(order), failureWords[reason]] };
 }
 
 /** Mail about an irregular payment, for the managers of the account. */
-export function irregularMail(order: OrderRow, irregularity: Irregularity): MoneyNews {
-  const came = `${order.crypto_amount_paid} ${order.crypto_currency.toUpperCase()} was received. We will review the payment.`;
-  return { subject: "A payment needs review", lines: [orderText(order), irregularWords[irregularity], came] };
+export function irregularMail(order: OrderRow, irregularity: Irregularity): BillingMail {
+  const received = `${order.crypto_amount_paid} ${order.crypto_currency.toUpperCase()} was received. We will review the payment.`;
+  return { subject: "A payment needs review", lines: [orderText(order), irregularWords[irregularity], received] };
 }
 
 /** Mail about an irregular payment, for the operator. */
-export function reviewMail(order: OrderRow, irregularity: Irregularity): MoneyNews {
+export function reviewMail(order: OrderRow, irregularity: Irregularity): BillingMail {
   const { id, account_id: accountId, status, crypto_currency: coin } = order;
-  const came = `${order.crypto_amount_paid} of ${order.crypto_amount} ${coin.toUpperCase()} received; the order is ${status}.`;
-  const lines = [orderText(order), irregularWords[irregularity], came, `Its account is ${accountId}.`];
+  const received = `${order.crypto_amount_paid} of ${order.crypto_amount} ${coin.toUpperCase()} received; the order is ${status}.`;
+  const lines = [orderText(order), irregularWords[irregularity], received, `Its account is ${accountId}.`];
   const back = order.refund_address === null ? [] : [`A refund goes to ${order.refund_address}.`];
   return { subject: `A payment of order ${id} needs review`, lines: [...lines, ...back] };
 }

@@ -14,7 +14,7 @@ export interface OrderPaymentParts extends BillingMailParts, Pick<PlatformParts,
 }
 
 /** Saves the payment of an order in any status, and reports an irregularity once. */
-export type KeepPayment = (tx: Tx, order: OrderRow, payment: InvoicePayment) => Promise<OrderRow>;
+export type SavePayment = (tx: Tx, order: OrderRow, payment: InvoicePayment) => Promise<OrderRow>;
 
 /** Returns what is irregular about a payment, or null. */
 function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
@@ -29,11 +29,11 @@ function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
 }
 
 /** Creates the function that saves payments of orders. */
-export function createOrderPayments(parts: OrderPaymentParts): KeepPayment {
+export function createOrderPayments(parts: OrderPaymentParts): SavePayment {
   const { clock, log, audit } = parts;
   const irregular = new Counter({
     name: "pilothouse_crypto_payments_irregular_total",
-    help: "Crypto orders with too little, too much or too late a payment. An operator reviews each.",
+    help: "Crypto orders whose payment was too small, too large or too late. An operator reviews each order.",
     labelNames: ["kind"],
     registers: [parts.metrics],
   });
@@ -48,7 +48,7 @@ export function createOrderPayments(parts: OrderPaymentParts): KeepPayment {
     await mailOperator(parts, tx, reviewMail(order, irregularity));
   }
 
-  return async function keepPayment(tx, order, { paid, transactionIds }) {
+  return async function savePayment(tx, order, { paid, transactionIds }) {
     const irregularity = irregularityOf(order, paid) ?? order.irregularity;
     const isChanged = paid !== order.crypto_amount_paid;
     const isReported = irregularity === order.irregularity;

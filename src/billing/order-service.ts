@@ -27,7 +27,7 @@ import { changeOrder, findOrder, isOpenOrder, listOrders, type OrderChanges } fr
 import { orderJob } from "./order-sync.ts";
 import type { MoveOrder } from "./order-transitions.ts";
 import { compareDecimals } from "./processors/decimal.ts";
-import { ask } from "./processors.ts";
+import { awaitProcessor } from "./processors.ts";
 import { receiptOf, receiptPdf, receiptText } from "./receipts.ts";
 
 export interface OrderServiceParts extends OrderCheckoutParts {
@@ -76,7 +76,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     const paid = "the order has received a payment";
     if (order.status === "awaiting_payment" && invoiceId !== null) {
       const { greenfield } = needCrypto(processors);
-      const payment = await ask(greenfield.payment(invoiceId, order.crypto_currency));
+      const payment = await awaitProcessor(greenfield.payment(invoiceId, order.crypto_currency));
       if (compareDecimals(payment.paid, "0") !== 0) throw conflict(paid);
     }
     return call.commit(async (tx) => {
@@ -86,7 +86,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       const row = await move(tx, now, moves.cancel);
       if (!row) throw conflict(`the order is ${now.status}`);
       call.audit(tx, { subject: id });
-      // The processor is notified after the commit: its response must find the order cancelled.
+      // The job invalidates the invoice after the commit, when the order is already cancelled.
       if (row.invoice_id !== null) jobQueues.enqueue(tx, orderJob, { queue: id, data: {} });
       return toOrderMessage(row);
     });
@@ -94,7 +94,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
 
   async function receipt(call: Call, id: string) {
     const found = receiptOf(await ownOrder(db, call, id));
-    if (!found) throw conflict("the order is not paid: it has a receipt once it is");
+    if (!found) throw conflict("the order is not paid: it gets a receipt when it is paid");
     return found;
   }
 

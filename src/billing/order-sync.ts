@@ -30,8 +30,8 @@ const hour = 60 * minute;
 export const expiryMargin = minute;
 
 /**
- * Milliseconds. `open` and `ended`: between polls of an order. `until`: for which an ended order is polled for late
- * payments.
+ * Milliseconds. `open` and `ended`: between polls of an open or ended order. `until`: age of an ended order at which polls
+ * for late payments stop.
  */
 const checkDelays = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
 
@@ -45,8 +45,8 @@ function mustInvalidate({ status, failure_reason }: OrderRow, invoice: Invoice):
 
 /** The transition that the invoice's status implies, or else expiry by our own clock. */
 function nextMove(order: OrderRow, invoice: Invoice, payment: InvoicePayment, now: number): OrderMove | undefined {
-  const said = moveOf(invoice.status);
-  if (said) return said;
+  const implied = moveOf(invoice.status);
+  if (implied) return implied;
   const isOver = (order.expires_at?.getTime() ?? Number.POSITIVE_INFINITY) + expiryMargin <= now;
   return isOver && compareDecimals(payment.paid, "0") === 0 ? moves.Expired : undefined;
 }
@@ -60,7 +60,7 @@ function nextCheck(order: OrderRow, now: number): Date | null {
 /** Creates the job kind that polls the processor for the invoices of orders. */
 export function createOrderSync(parts: OrderSyncParts): JobKind<OrderJob> {
   const { db, clock, log, processors, move } = parts;
-  const keepPayment = createOrderPayments(parts);
+  const savePayment = createOrderPayments(parts);
 
   async function sync({ greenfield, store }: CryptoProcessor, id: string, { isReturned }: OrderJob): Promise<void> {
     const known = await findAnyOrder(db, id);
@@ -81,10 +81,10 @@ export function createOrderSync(parts: OrderSyncParts): JobKind<OrderJob> {
       const before = await findAnyOrder(tx, id);
       if (!before) return;
       // The payment is saved first, because the event of the transition reports it.
-      const order = await keepPayment(tx, before, payment);
+      const order = await savePayment(tx, before, payment);
       const wanted = isReturned ? moves.returned : nextMove(order, invoice, payment, clock.now());
       const moved = (wanted && (await move(tx, order, wanted))) ?? order;
-      const kept = await keepPayment(tx, moved, payment);
+      const kept = await savePayment(tx, moved, payment);
       setOrderCheckAt(tx, id, nextCheck(kept, clock.now()));
     });
   }

@@ -10,28 +10,28 @@ import type { Processors } from "./processors.ts";
 const patience = 2_500;
 
 /**
- * Creates a status check that asks each payment processor for a price, as a checkout does. Returns undefined if no
+ * Creates a status check that requests a price from each payment processor, as a checkout does. Returns undefined if no
  * processor is configured.
  */
 export function createProcessorCheck({ card, crypto }: Processors, { currency }: Prices): Source | undefined {
-  const asks = [
-    // The sandbox is in this process, and the client that would ask it takes 70 ms to load.
+  const checks = [
+    // The sandbox is in this process, and checking it would load Stripe's client, which takes CPU time.
     card?.isSandbox === false ? () => card.client.prices.list({ limit: 1 }, { maxNetworkRetries: 0 }) : undefined,
     crypto && (() => crypto.greenfield.rate(crypto.currencies[0] ?? "btc", currency)),
-  ].filter((ask) => ask !== undefined);
-  if (asks.length === 0) return undefined;
-  const answers = async (ask: () => Promise<unknown>): Promise<boolean> =>
+  ].filter((check) => check !== undefined);
+  if (checks.length === 0) return undefined;
+  const responds = async (check: () => Promise<unknown>): Promise<boolean> =>
     within(
-      ask().then(() => true),
+      check().then(() => true),
       patience,
       false,
     );
   return {
     component: "billing",
     async check() {
-      const answering = (await Promise.all(asks.map(answers))).filter(Boolean).length;
-      if (answering === 0) return "major_outage";
-      return answering < asks.length ? "partial_outage" : "operational";
+      const responding = (await Promise.all(checks.map(responds))).filter(Boolean).length;
+      if (responding === 0) return "major_outage";
+      return responding < checks.length ? "partial_outage" : "operational";
     },
   };
 }

@@ -16,13 +16,13 @@ import { createSandboxStore } from "./sandbox/sandbox-store.ts";
 export type ProcessorName = "stripe" | "btcpay";
 
 /** A webhook as received. */
-export interface Notice {
+export interface ProcessorWebhook {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
 }
 
 /** Handles a webhook. Returns false if the webhook is not from the processor. */
-export type Receive = (notice: Notice) => Promise<boolean>;
+export type WebhookHandler = (notice: ProcessorWebhook) => Promise<boolean>;
 
 export interface CardProcessor {
   /** Created on first use. */
@@ -53,16 +53,16 @@ export interface Processors {
   /** Whether real money moves. */
   readonly livemode: boolean;
   /** Passes a webhook to its handler. Returns false if the webhook is not from the processor. */
-  receive(processor: ProcessorName, notice: Notice): Promise<boolean>;
+  receive(processor: ProcessorName, notice: ProcessorWebhook): Promise<boolean>;
   /** Sets the handler of a processor's webhooks. */
-  onNotice(processor: ProcessorName, receive: Receive): void;
+  onWebhook(processor: ProcessorName, receive: WebhookHandler): void;
 }
 
 /** Maximum bytes of a webhook. */
-export const longestNotice = 262_144;
+export const maxProcessorWebhookBytes = 262_144;
 
 export const noProcessor = (): Error =>
-  fail("feature-unavailable", {}, { detail: "this deployment takes no such payments: ask its operator" });
+  fail("feature-unavailable", {}, { detail: "this deployment does not support this payment method: ask its operator" });
 
 /** Converts an error of a processor. Only the message is logged, because the request in the error contains keys. */
 export function asProcessorFailure(error: unknown): Error {
@@ -70,13 +70,13 @@ export function asProcessorFailure(error: unknown): Error {
   return fail(
     "internal",
     {},
-    { detail: "the payment processor does not answer: try again in 5 s", retryAfter: 5, cause },
+    { detail: "the payment processor failed or did not respond: try again in 5 s", retryAfter: 5, cause },
   );
 }
 
-/** Awaits a response of the processor. */
-export const ask = <T>(asked: Promise<T>): Promise<T> =>
-  asked.catch((error: unknown) => {
+/** Awaits a response of a processor. Converts an error by `asProcessorFailure`. */
+export const awaitProcessor = <T>(response: Promise<T>): Promise<T> =>
+  response.catch((error: unknown) => {
     throw asProcessorFailure(error);
   });
 
@@ -98,8 +98,8 @@ export interface ProcessorsParts extends Pick<PlatformParts, "db" | "clock"> {
 
 export function createProcessors({ config, db, clock, outgoing }: ProcessorsParts): Processors {
   const { embedded, publicUrl, stripe, btcPay } = config;
-  const receivers = new Map<ProcessorName, Receive>();
-  const receive = async (processor: ProcessorName, notice: Notice): Promise<boolean> =>
+  const receivers = new Map<ProcessorName, WebhookHandler>();
+  const receive = async (processor: ProcessorName, notice: ProcessorWebhook): Promise<boolean> =>
     (await receivers.get(processor)?.(notice)) ?? false;
   const countsSandbox = embedded && !stripe && !btcPay;
   const secret = randomBytes(24).toString("hex");
@@ -143,6 +143,6 @@ export function createProcessors({ config, db, clock, outgoing }: ProcessorsPart
     countsSandbox,
     livemode: cardProcessor?.livemode ?? !countsSandbox,
     receive,
-    onNotice: (processor, taker) => void receivers.set(processor, taker),
+    onWebhook: (processor, handler) => void receivers.set(processor, handler),
   };
 }

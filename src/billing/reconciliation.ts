@@ -6,7 +6,13 @@ import { endGrant } from "../limits/paid-time.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import { type CardJob, cardJob } from "./card-sync.ts";
 import type { Processors } from "./processors.ts";
-import { checkoutsAreDue, deleteNoticesBefore, findDueCheckouts, setCheckAt, takeUnchecked } from "./store.ts";
+import {
+  checkoutsAreDue,
+  claimUnreconciled,
+  deleteProcessorWebhooksBefore,
+  findDueCheckouts,
+  setCheckAt,
+} from "./store.ts";
 
 export interface ReconciliationParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
@@ -17,7 +23,7 @@ export interface ReconciliationParts extends Pick<PlatformParts, "db" | "clock">
 const minute = 60_000;
 const day = 1_440 * minute;
 
-/** Milliseconds after which the processor is asked for the outcome of a checkout. */
+/** Milliseconds after the start of a checkout at which the processor is polled for its outcome. */
 export const checkDelays = [1, 5, 15, 60].map((minutes) => minutes * minute);
 
 /** Creates the jobs that poll the processor, in case webhooks are lost. */
@@ -51,7 +57,7 @@ export function createReconciliation(parts: ReconciliationParts): Pick<CreatedFe
     if (!card) return;
     const now = clock.now();
     await db.transaction(async (tx) => {
-      const queues = await takeUnchecked(tx, new Date(now - day), new Date(now), card.isSandbox);
+      const queues = await claimUnreconciled(tx, new Date(now - day), new Date(now), card.isSandbox);
       const sorted = queues.toSorted();
       jobQueues.enqueueAll(
         tx,
@@ -59,7 +65,7 @@ export function createReconciliation(parts: ReconciliationParts): Pick<CreatedFe
         sorted.map((queue) => ({ queue, data: { reconciles: true } satisfies CardJob })),
       );
     });
-    await deleteNoticesBefore(db, new Date(now - 60 * day));
+    await deleteProcessorWebhooksBefore(db, new Date(now - 60 * day));
   }
 
   const jobs = [{ run: reconcileCustomers, every: 60_000, complaint: "failed to reconcile subscriptions" }];

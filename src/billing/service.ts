@@ -10,7 +10,7 @@ import { findAccountSubscription } from "./account-subscription.ts";
 import { createCardCatalog } from "./card-catalog.ts";
 import { createCardCheckout, needCard, readUrl } from "./card-checkout.ts";
 import { findOpenOrder } from "./order-store.ts";
-import { ask, type Processors } from "./processors.ts";
+import { awaitProcessor, type Processors } from "./processors.ts";
 import { findCustomer, listSubscriptions } from "./store.ts";
 
 export interface BillingServiceParts extends QuotaParts {
@@ -36,7 +36,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
           { customer: customer.id, return_url: back, configuration: await catalog.portal(card) },
           { idempotencyKey: call.ids.next("bps") },
         );
-      const session = await ask(open());
+      const session = await awaitProcessor(open());
       return call.commit(async (tx) => {
         call.audit(tx, { subject: customer.id });
         return create(PortalSessionSchema, { id: session.id, url: session.url, livemode: card.livemode });

@@ -28,7 +28,7 @@ export async function listCustomers(db: Queryable, accountId: string): Promise<s
 }
 
 /** Inserts a customer. If the account already has a customer, nothing changes. */
-export async function keepCustomer(db: Queryable, customer: Customer, sandbox: boolean, now: Date): Promise<void> {
+export async function saveCustomer(db: Queryable, customer: Customer, sandbox: boolean, now: Date): Promise<void> {
   await db.sql
     .insertInto("card_customers")
     .values({ ...customer, sandbox, checked_at: now, created_at: now })
@@ -58,7 +58,7 @@ export function findPrice(db: Queryable, wanted: Omit<CardPrice, "id">): Promise
     .executeTakeFirst();
 }
 
-export async function keepPrice(db: Queryable, price: CardPrice): Promise<void> {
+export async function savePrice(db: Queryable, price: CardPrice): Promise<void> {
   await db.sql
     .insertInto("card_prices")
     .values(price)
@@ -136,7 +136,7 @@ export function setCheckAt(tx: Tx, id: string, checkAt: Date | null): void {
 }
 
 /** Returns up to 100 customers not reconciled since a time, and marks them as reconciled now. */
-export async function takeUnchecked(tx: Tx, since: Date, now: Date, sandbox: boolean): Promise<string[]> {
+export async function claimUnreconciled(tx: Tx, since: Date, now: Date, sandbox: boolean): Promise<string[]> {
   const due = sql`select id from card_customers where checked_at <= ${since} and sandbox = ${sandbox}
     order by checked_at limit 100 for update skip locked`;
   const { rows } = await sql<{ id: string }>`
@@ -145,7 +145,7 @@ export async function takeUnchecked(tx: Tx, since: Date, now: Date, sandbox: boo
 }
 
 /** Records a webhook. Returns false if it was already recorded. */
-export async function keepNotice(
+export async function saveProcessorWebhook(
   tx: Tx,
   notice: { id: string; processor: string; kind: string; subject: string; now: Date },
 ): Promise<boolean> {
@@ -159,7 +159,7 @@ export async function keepNotice(
   return row !== undefined;
 }
 
-/** Deletes webhooks received before a time, by which no processor redelivers them. */
-export async function deleteNoticesBefore(db: Queryable, before: Date): Promise<void> {
+/** Deletes webhooks received before a time. Processors must no longer redeliver them. */
+export async function deleteProcessorWebhooksBefore(db: Queryable, before: Date): Promise<void> {
   await db.sql.deleteFrom("processor_notices").where("received_at", "<", before).execute();
 }

@@ -26,7 +26,7 @@ interface CardCheckoutsTable {
   customer_id: string;
   created_at: Date;
   expires_at: Date;
-  /** When to ask the processor for the outcome, in case the webhook is lost; null: never again. */
+  /** When to poll the processor for the outcome, in case the webhook is lost; null: never again. */
   look_at: Date | null;
 }
 

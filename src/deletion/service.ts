@@ -6,7 +6,7 @@ import { userActor } from "../audit/audit-log.ts";
 import { clientOf } from "../auth/logins/client.ts";
 import { invalidMailToken, makeMailToken, useMailToken, validFor } from "../auth/mail-tokens.ts";
 import type { ProvePassword } from "../auth/passwords/password-proof.ts";
-import { followDeletion } from "../billing/card-sync.ts";
+import { enqueueCardSync } from "../billing/card-sync.ts";
 import {
   type AccountDeletion,
   AccountDeletionSchema,
@@ -74,7 +74,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
         throw fail("revoked-key", {}, { detail: "the account was closed, or you are no longer its owner" });
       await revokeInvitesOf(tx, accountId, new Date(now));
       settle(tx, accountId);
-      await followDeletion(tx, jobQueues, accountId);
+      await enqueueCardSync(tx, jobQueues, accountId);
       call.audit(tx, { subject: accountId, data: { deletes_at: deletesAt.toISOString() } });
       await notifyDeletion(tx, accountId, user.email, deletesAt);
     });
@@ -89,7 +89,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       if (owner?.role !== "owner" || !(await reopenAccount(tx, owner.account_id, new Date(now))))
         throw invalidMailToken();
       settle(tx, owner.account_id);
-      await followDeletion(tx, jobQueues, owner.account_id);
+      await enqueueCardSync(tx, jobQueues, owner.account_id);
       const record = { accountId: owner.account_id, action: "account.restore", subject: owner.account_id };
       audit.record(tx, { ...record, actor: userActor({ id: userId, email: owner.email }), call });
       const { name: accountName } = await findAccount(tx, owner.account_id);

@@ -61,7 +61,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
   const made = createProcessors({ config, db, clock });
   const processors: Processors = {
     ...made,
-    onNotice: (name, receive) => made.onNotice(name, async (notice) => isLosing || (await receive(notice))),
+    onWebhook: (name, receive) => made.onWebhook(name, async (notice) => isLosing || (await receive(notice))),
   };
   const { sandbox } = made;
   if (!sandbox) throw new Error("there is no sandbox");

@@ -48,7 +48,6 @@ function text(value: unknown, name: string): string {
   throw new Error(`the payment processor returned no ${name}`);
 }
 
-/** Amounts are text; older servers send numbers. */
 const decimal = (value: unknown, name: string): string => plainDecimal(text(value, name));
 
 const statuses = ["New", "Processing", "Settled", "Expired", "Invalid"] as const;
@@ -90,7 +89,7 @@ export function createGreenfield(options: { store: string; apiKey: string; trans
   const base = `/api/v1/stores/${encodeURIComponent(store)}`;
   const headers = { authorization: `token ${apiKey}`, "content-type": "application/json", accept: "application/json" };
 
-  async function ask(method: string, path: string, body?: object): Promise<Json> {
+  async function request(method: string, path: string, body?: object): Promise<Json> {
     const sent = body === undefined ? "" : JSON.stringify(body);
     const answer = await transport({ method, path: `${base}${path}`, headers, body: sent });
     if (answer.status < 200 || answer.status > 299)
@@ -102,13 +101,13 @@ export function createGreenfield(options: { store: string; apiKey: string; trans
   return {
     async rate(crypto, currency) {
       const pair = `${crypto}_${currency}`.toUpperCase();
-      const rates = await ask("GET", `/rates?currencyPair=${pair}`);
+      const rates = await request("GET", `/rates?currencyPair=${pair}`);
       const found: Json = Array.isArray(rates) ? rates.find(({ currencyPair }) => currencyPair === pair) : undefined;
       return decimal(found?.rate, "rate");
     },
     createInvoice: async ({ id, amount, crypto, redirectUrl }) =>
       toInvoice(
-        await ask("POST", "/invoices", {
+        await request("POST", "/invoices", {
           amount,
           currency: crypto.toUpperCase(),
           metadata: { orderId: id },
@@ -122,13 +121,13 @@ export function createGreenfield(options: { store: string; apiKey: string; trans
         }),
       ),
     async findInvoice(orderId) {
-      const found = await ask("GET", `/invoices?orderId=${encodeURIComponent(orderId)}&take=1`);
+      const found = await request("GET", `/invoices?orderId=${encodeURIComponent(orderId)}&take=1`);
       return Array.isArray(found) && found.length > 0 ? toInvoice(found[0]) : undefined;
     },
-    invoice: async (id) => toInvoice(await ask("GET", pathOf(id))),
-    payment: async (id, crypto) => toPayment(await ask("GET", `${pathOf(id)}/payment-methods`), crypto),
+    invoice: async (id) => toInvoice(await request("GET", pathOf(id))),
+    payment: async (id, crypto) => toPayment(await request("GET", `${pathOf(id)}/payment-methods`), crypto),
     async invalidate(id) {
-      await ask("POST", `${pathOf(id)}/status`, { status: "Invalid" });
+      await request("POST", `${pathOf(id)}/status`, { status: "Invalid" });
     },
   };
 }

@@ -18,7 +18,7 @@ export interface ProcessorAnswer {
 /** Sends requests to a processor: over HTTP, or to the sandbox in this process. */
 export type Transport = (request: ProcessorRequest) => Promise<ProcessorAnswer>;
 
-/** Milliseconds for a request. A person waits for most requests. */
+/** Timeout of a request in milliseconds. A person waits for most requests. */
 const wholeMs = 15_000;
 
 /** Maximum bytes of a response. A list of a customer's subscriptions has some kilobytes. */
@@ -43,7 +43,7 @@ export function httpTransport(base: string, way: OutgoingWay = {}, timeoutMs = w
     let bytes = 0;
     for await (const part of response.body ?? []) {
       bytes += part.length;
-      if (bytes > maxBytes) throw new Error(`a payment processor answered with more than ${maxBytes} bytes`);
+      if (bytes > maxBytes) throw new Error(`expected at most ${maxBytes} bytes from the payment processor`);
       parts.push(part);
     }
     const text = Buffer.concat(parts).toString();

@@ -14,7 +14,7 @@ const isOpen = ({ status }: Thing): boolean => status === "New";
 
 export type BtcPayInvoices = ReturnType<typeof createBtcPayInvoices>;
 
-/** Creates the invoices of the sandbox. Their changes send webhooks. */
+/** Creates functions for the invoices of the sandbox. `pay` and `end` send webhooks; the expiry in `find` does not. */
 export function createBtcPayInvoices(tools: SandboxTools) {
   const { store, notify, nextId, seconds, change, pagesUrl, secret } = tools;
 
@@ -78,7 +78,7 @@ export function createBtcPayInvoices(tools: SandboxTools) {
     if (status === "Processing") await sendNotice("InvoiceProcessing", changed);
   }
 
-  /** Changes the status of an invoice, and notifies the service. */
+  /** Changes the status of an invoice, and sends a webhook. */
   async function end(
     invoice: Thing,
     status: "Settled" | "Expired" | "Invalid",

@@ -54,7 +54,8 @@ export const btcPayRoutes =
         return methodsOf(await invoices.need(id));
       case "POST invoices/:id/status": {
         const invoice = await invoices.need(id);
-        if (invoice.status === "Settled" && sent.status === "Invalid") throw new SandboxRefusal(422, "it is settled");
+        if (invoice.status === "Settled" && sent.status === "Invalid")
+          throw new SandboxRefusal(422, "a settled invoice cannot be marked as invalid");
         return invoices.end(invoice, sent.status, "Marked");
       }
       default:

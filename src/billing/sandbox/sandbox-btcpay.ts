@@ -4,7 +4,7 @@ import { btcPayRoutes } from "./btcpay-routes.ts";
 import type { Thing } from "./sandbox-store.ts";
 import { type SandboxProcessor, type SandboxTools, transportOf } from "./sandbox-tools.ts";
 
-/** Buttons of the page of an invoice. */
+/** Button labels on the page of an invoice, by action. */
 function actionsOf({ status }: Thing): Record<string, string> {
   if (status === "Processing") return { settle: "Confirm the payment", fail: "Fail the payment" };
   if (status === "New")
@@ -15,7 +15,7 @@ function actionsOf({ status }: Thing): Record<string, string> {
       expire: "Let the invoice expire",
       fail: "Fail the invoice",
     };
-  return { pay: "Pay after the end" };
+  return { pay: "Pay after the invoice has ended" };
 }
 
 /** Creates a sandbox of the parts of BTCPay Server's API that we use. */

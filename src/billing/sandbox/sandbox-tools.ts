@@ -71,7 +71,7 @@ export function transportOf(routes: Routes, refusal: (status: number, message: s
     const url = new URL(request.path, "http://sandbox");
     try {
       const answer = await routes({ ...request, url });
-      return answer ? json(200, answer) : json(404, refusal(404, `there is no ${request.method} ${url.pathname}`));
+      return answer ? json(200, answer) : json(404, refusal(404, `unknown route: ${request.method} ${url.pathname}`));
     } catch (error) {
       if (!(error instanceof SandboxRefusal)) throw error;
       return json(error.status, error.body ?? refusal(error.status, error.message));

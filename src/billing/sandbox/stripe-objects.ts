@@ -76,7 +76,7 @@ export class StripeObjects {
     });
   }
 
-  /** Creates the invoice of a period or of a change within it, with payment and charge. */
+  /** Creates the invoice of a billing period or of a change within the period, with payment and charge. */
   async #invoice(subscription: Thing, paid: boolean, share: number): Promise<Thing> {
     const { unit_amount, currency } = subscription.items.data[0].price;
     const amount = Math.round(unit_amount * share);
@@ -213,7 +213,7 @@ export class StripeObjects {
     return all.find((thing) => thing.customer === customer && ["active", "past_due"].includes(thing.status));
   }
 
-  /** Executes an action of the customer's page. */
+  /** Runs an action of the portal page. */
   async act(subscription: Thing, action: string): Promise<void> {
     if (action === "cancel" || action === "resume")
       await this.update(subscription, { cancel_at_period_end: action === "cancel" });

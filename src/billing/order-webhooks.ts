@@ -3,10 +3,10 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import { findOrderOfInvoice } from "./order-store.ts";
 import { orderJob } from "./order-sync.ts";
 import { isBtcPaySigned } from "./processors/processor-signature.ts";
-import type { CryptoProcessor, Notice } from "./processors.ts";
-import { keepNotice } from "./store.ts";
+import type { CryptoProcessor, ProcessorWebhook } from "./processors.ts";
+import { saveProcessorWebhook } from "./store.ts";
 
-export interface OrderNoticeParts extends Pick<PlatformParts, "db" | "clock"> {
+export interface OrderWebhookParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
 }
 
@@ -33,10 +33,10 @@ function read(body: Buffer): { readonly id: string; readonly invoiceId: string; 
  * Handles a BTCPay Server webhook, which only names the order to fetch. Returns false if the signature or the body is
  * invalid.
  */
-export async function takeOrderNotice(
-  { db, clock, jobQueues }: OrderNoticeParts,
+export async function handleOrderWebhook(
+  { db, clock, jobQueues }: OrderWebhookParts,
   { webhookSecret, isSandbox }: CryptoProcessor,
-  { headers, body }: Notice,
+  { headers, body }: ProcessorWebhook,
 ): Promise<boolean> {
   if (!isBtcPaySigned(webhookSecret, body, headers["btcpay-sig"])) return false;
   const notice = read(body);
@@ -45,7 +45,7 @@ export async function takeOrderNotice(
   if (!order) return true;
   await db.transaction(async (tx) => {
     const kept = { id: `btcpay:${notice.id}`, processor: "btcpay", kind: notice.kind, subject: order.id };
-    if (!(await keepNotice(tx, { ...kept, now: new Date(clock.now()) }))) return;
+    if (!(await saveProcessorWebhook(tx, { ...kept, now: new Date(clock.now()) }))) return;
     jobQueues.enqueue(tx, orderJob, { queue: order.id, data: {} });
   });
   return true;

@@ -2,8 +2,8 @@ import type Stripe from "stripe";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import { type CardJob, cardJob } from "./card-sync.ts";
-import type { CardProcessor, Notice } from "./processors.ts";
-import { findOwner, keepNotice } from "./store.ts";
+import type { CardProcessor, ProcessorWebhook } from "./processors.ts";
+import { findOwner, saveProcessorWebhook } from "./store.ts";
 
 /** Maximum age of a signature in seconds. */
 const tolerance = 300;
@@ -11,7 +11,7 @@ const tolerance = 300;
 /** Maximum characters of an identifier in a webhook. */
 const longestId = 255;
 
-export interface CardNoticeParts extends Pick<PlatformParts, "db" | "clock"> {
+export interface CardWebhookParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
 }
 
@@ -21,7 +21,7 @@ const textOf = (object: object, name: string): string => {
 };
 
 /** Returns the event of a webhook; undefined if its signature is invalid or too old. */
-function verified(card: CardProcessor, { headers, body }: Notice, now: number): Stripe.Event | undefined {
+function verifyEvent(card: CardProcessor, { headers, body }: ProcessorWebhook, now: number): Stripe.Event | undefined {
   const signature = headers["stripe-signature"];
   if (typeof signature !== "string") return undefined;
   try {
@@ -35,12 +35,12 @@ function verified(card: CardProcessor, { headers, body }: Notice, now: number): 
  * Handles a webhook of the card processor. A webhook only names the customer to fetch, so order and number of webhooks
  * do not matter. Returns false if the signature is invalid.
  */
-export async function takeCardNotice(
-  { db, clock, jobQueues }: CardNoticeParts,
+export async function handleCardWebhook(
+  { db, clock, jobQueues }: CardWebhookParts,
   card: CardProcessor,
-  notice: Notice,
+  notice: ProcessorWebhook,
 ): Promise<boolean> {
-  const event = verified(card, notice, clock.now());
+  const event = verifyEvent(card, notice, clock.now());
   const object: unknown = event?.data?.object;
   if (!event || typeof object !== "object" || object === null) return false;
   const isDispute = textOf(object, "object") === "dispute";
@@ -56,7 +56,7 @@ export async function takeCardNotice(
   const kind = String(event.type).slice(0, longestId);
   await db.transaction(async (tx) => {
     const kept = { id, processor: "stripe", kind, subject: customer.id, now: new Date(clock.now()) };
-    if (!(await keepNotice(tx, kept))) return;
+    if (!(await saveProcessorWebhook(tx, kept))) return;
     const data: CardJob = charge === "" ? {} : { charge };
     jobQueues.enqueue(tx, cardJob, { queue: customer.id, data });
   });
