@@ -10,9 +10,9 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
-import { closeFailing, endpointsAreFailing, findFailing, whyClosed } from "./endpoint-store.ts";
+import { closeFailing, endpointsAreFailing, findFailing, findInactiveReason } from "./endpoint-store.ts";
 
-/** Job kind that ends the deliveries of closed endpoints, with one queue partition per endpoint. */
+/** Job kind that gives up the deliveries of inactive and deleted endpoints, with one queue partition per endpoint. */
 const closingJob = { kind: "webhook-closing" } as const;
 
 /** Deliveries given up per transaction. */
@@ -22,12 +22,12 @@ const second = 1_000;
 const hour = 3_600 * second;
 
 /**
- * An endpoint is closed after 5 days without a 2xx response, if its failures are spread far enough to rule out a single
- * incident.
+ * An endpoint is deactivated after 5 days without a 2xx response, if its first and last failure are at least 12 hours
+ * apart. A single incident is therefore not enough.
  */
 const failing = { forMs: 120 * hour, apartMs: 12 * hour };
 
-/** Schedules the end of an endpoint's open deliveries, in the transaction that closes or deletes the endpoint. */
+/** Schedules giving up an endpoint's open deliveries, in the transaction that deactivates or deletes the endpoint. */
 export function endDeliveries(jobQueues: JobQueues, tx: Tx, endpointId: string): void {
   jobQueues.enqueue(tx, closingJob, { queue: endpointId, data: {} });
 }
@@ -42,7 +42,7 @@ export interface ClosingParts extends Pick<PlatformParts, "db" | "clock"> {
 export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "jobQueues">): JobKind<object> {
   const endSome = (endpointId: string) =>
     db.transaction(async (tx) => {
-      const reason = await whyClosed(tx, endpointId);
+      const reason = await findInactiveReason(tx, endpointId);
       // The endpoint may have been activated again since.
       if (!reason) return 0;
       const jobs = await jobQueues.drop<DeliveryJob>(tx, deliveryJob, endpointId, slice);
@@ -64,7 +64,7 @@ export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "j
   });
 }
 
-/** Creates the task that deactivates endpoints that have failed for too long, and mails their managers. */
+/** Creates the task that deactivates endpoints that have failed for too long, and mails the managers of their accounts. */
 export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: ClosingParts): DueTask {
   async function mailManagers(tx: Tx, accountId: string, url: string): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);

@@ -6,10 +6,10 @@ import type { Tx } from "../platform/postgres/database.ts";
 import { compileWriter } from "../platform/rest-json/writer.ts";
 import type { DeliveryNotices } from "./delivery-notices.ts";
 import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
-import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
+import { giveUp, recordAttempt, recordEndpointFailure, recordEndpointSuccess } from "./delivery-settlement.ts";
 import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";
 import { openSecrets } from "./endpoint-secrets.ts";
-import { closureOf } from "./endpoint-store.ts";
+import { inactiveReason } from "./endpoint-store.ts";
 import type { DeliveryResponse, Sender } from "./sender.ts";
 import type { StoredAttempt } from "./tables.ts";
 
@@ -39,7 +39,7 @@ interface Sendable extends DeliveryToSend {
 
 /** Returns why a delivery is impossible; undefined if it is possible. */
 function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
-  return closureOf(active) ?? (data === null ? "event_expired" : undefined);
+  return inactiveReason(active) ?? (data === null ? "event_expired" : undefined);
 }
 
 const nothing: Settlement = { write: () => undefined };
@@ -63,16 +63,16 @@ export function createDeliveries({ db, clock, sealer, sender, notices }: Deliver
     if (status >= 200 && status < 300)
       return {
         write(tx) {
-          if (!isTest) noteEndpointSuccess(tx, endpointId);
-          noteAttempt(tx, id, { attempt, status: "delivered", at });
+          if (!isTest) recordEndpointSuccess(tx, endpointId);
+          recordAttempt(tx, id, { attempt, status: "delivered", at });
         },
       };
-    const complaint = error ?? `responded with ${status}`;
+    const message = error ?? `responded with ${status}`;
     return {
-      failure: isTest ? new Hopeless(complaint) : new Error(complaint),
+      failure: isTest ? new Hopeless(message) : new Error(message),
       write(tx, next) {
-        if (!isTest) noteEndpointFailure(tx, endpointId, { at, isFirst: number === 1 });
-        noteAttempt(tx, id, { attempt, status: next ? "failed" : "dlq", at, next });
+        if (!isTest) recordEndpointFailure(tx, endpointId, { at, isFirst: number === 1 });
+        recordAttempt(tx, id, { attempt, status: next ? "failed" : "dlq", at, next });
       },
     };
   }
@@ -90,7 +90,7 @@ export function createDeliveries({ db, clock, sealer, sender, notices }: Deliver
       ...settlement,
       write(tx, next) {
         settlement.write(tx, next);
-        notices.note(tx, { accountId: delivery.account_id, endpointId: delivery.endpoint_id });
+        notices.publish(tx, { accountId: delivery.account_id, endpointId: delivery.endpoint_id });
       },
     };
   }

@@ -25,8 +25,8 @@ import {
   hasEvent,
   listDeliveries,
   type NewDelivery,
-  noteReplay,
   type ReplayedDelivery,
+  recordReplay,
   takeFailed,
 } from "./delivery-store.ts";
 import { type EndpointRow, findEndpoint, lockEndpoint, noEndpoint } from "./endpoint-store.ts";
@@ -92,9 +92,9 @@ export function createDeliveryMethods({ db, clock, jobQueues }: DeliveryParts) {
   async function findReplayable(tx: Tx, { principal }: Call, id: string): Promise<DeliveryRow> {
     const original = await findDelivery(tx, { id, accountId: principal.accountId });
     if (!original) throw fail("not-found", {}, { detail: "no delivery has this id" });
-    if (original.is_test) throw conflict("a test is not replayed: send another one");
+    if (original.is_test) throw conflict("a test cannot be replayed: send another test");
     if (!(await hasEvent(tx, original.event_id)))
-      throw conflict("the event is no longer kept, and cannot be sent again");
+      throw conflict("the event is no longer in the event log and cannot be sent again");
     return original;
   }
 
@@ -105,7 +105,7 @@ export function createDeliveryMethods({ db, clock, jobQueues }: DeliveryParts) {
       await lockActive(tx, call, endpointId);
       const at = new Date(clock.now());
       const fresh = replayOf(call, endpointId, at, original);
-      await noteReplay(tx, id, at);
+      await recordReplay(tx, id, at);
       // The replay replaces the remaining attempts.
       if (status === "pending" || status === "failed") giveUp(tx, [id], "replayed");
       queueDeliveries(jobQueues, tx, [fresh]);

@@ -3,16 +3,16 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 
-/** Milliseconds whose changes of a log are one notice, because an endpoint can have hundreds of deliveries a second. */
+/** Milliseconds of changes that are combined into one notice. An endpoint can have hundreds of deliveries a second. */
 const joinFor = 500;
 
-/** Notifies the followers of an account of changes in the delivery logs of its endpoints. */
+/** Publishes account notices about changes in the delivery logs of endpoints. */
 export interface DeliveryNotices {
-  /** Notifies soon after the commit. */
-  note(tx: Tx, delivery: Pick<NewDelivery, "accountId" | "endpointId">): void;
+  /** Publishes a notice soon after the commit. */
+  publish(tx: Tx, delivery: Pick<NewDelivery, "accountId" | "endpointId">): void;
 }
 
-/** Creates the notices of a gateway. */
+/** Creates the publisher of a gateway. */
 export function createDeliveryNotices({ bus, clock }: Pick<PlatformParts, "bus" | "clock">): DeliveryNotices {
   /** Accounts of endpoints with changes, by endpoint. */
   const changed = new Map<string, string>();
@@ -25,7 +25,7 @@ export function createDeliveryNotices({ bus, clock }: Pick<PlatformParts, "bus" 
   }
 
   return {
-    note: (tx, { accountId, endpointId }) =>
+    publish: (tx, { accountId, endpointId }) =>
       tx.afterCommit(() => {
         if (changed.size === 0) void publishSoon();
         changed.set(endpointId, accountId);

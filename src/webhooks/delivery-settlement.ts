@@ -48,7 +48,7 @@ const sweepStatement: NamedStatement = {
     returning 1`,
 };
 
-export interface NotedAttempt {
+export interface AttemptRecord {
   readonly attempt: StoredAttempt;
   readonly status: DeliveryStatus;
   readonly at: Date;
@@ -60,7 +60,7 @@ export interface NotedAttempt {
  * Records an attempt, in a statement sent before the commit. A delivery that was given up stays given up unless it is
  * delivered.
  */
-export function noteAttempt(tx: Tx, id: string, { attempt, status, at, next }: NotedAttempt): void {
+export function recordAttempt(tx: Tx, id: string, { attempt, status, at, next }: AttemptRecord): void {
   const deliveredAt = status === "delivered" ? at : null;
   tx.sendNamed(attemptStatement, [id, status, JSON.stringify([attempt]), next ?? null, deliveredAt]);
 }
@@ -79,12 +79,12 @@ export function giveUpOpen(tx: Tx, endpointId: string, reason: string): void {
 }
 
 /** Records a success of an endpoint, which ends a series of failures. */
-export function noteEndpointSuccess(tx: Tx, id: string): void {
+export function recordEndpointSuccess(tx: Tx, id: string): void {
   tx.sendNamed(successStatement, [id]);
 }
 
 /** Records a failed attempt of an endpoint. Each delivery counts once, by its first attempt. */
-export function noteEndpointFailure(tx: Tx, id: string, { at, isFirst }: { at: Date; isFirst: boolean }): void {
+export function recordEndpointFailure(tx: Tx, id: string, { at, isFirst }: { at: Date; isFirst: boolean }): void {
   tx.sendNamed(failureStatement, [id, at, isFirst ? 1 : 0]);
 }
 

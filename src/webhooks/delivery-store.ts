@@ -148,6 +148,6 @@ export async function takeFailed(
   return taken.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-export async function noteReplay(tx: Tx, id: string, at: Date): Promise<void> {
+export async function recordReplay(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("webhook_deliveries").set({ replayed_at: at }).where("id", "=", id).execute();
 }

@@ -34,8 +34,8 @@ export interface SealedSecrets {
 }
 
 /**
- * Decrypts the secrets that sign at a time, newest first. Omits a secret whose key is lost; without the newest, returns
- * none, so that a rotation is what makes deliveries possible again.
+ * Decrypts the secrets that sign at a time, newest first. Omits the previous secret if its encryption key is lost. Returns
+ * none if the key of the newest secret is lost, so deliveries fail until the secret is rotated.
  */
 export function openSecrets(sealer: Sealer, row: SealedSecrets, now: number): string[] {
   const isGrace = row.grace_expires_at !== null && row.grace_expires_at.getTime() > now;

@@ -109,16 +109,16 @@ export function findSubscribers(db: Queryable, accountIds: readonly string[]): P
   return db.named<Subscriber>(subscribersStatement, [accountIds]);
 }
 
-/** Returns why an endpoint receives nothing; undefined if it is active. `active` is null for a missing row. */
-export function closureOf(active: boolean | null): "endpoint_deleted" | "endpoint_inactive" | undefined {
+/** Returns why an endpoint receives no events; undefined if it is active. `active` is null for a deleted endpoint. */
+export function inactiveReason(active: boolean | null): "endpoint_deleted" | "endpoint_inactive" | undefined {
   if (active === null) return "endpoint_deleted";
   return active ? undefined : "endpoint_inactive";
 }
 
-/** Returns the same as `closureOf`, for an identifier. Locks the endpoint against changes. */
-export async function whyClosed(tx: Tx, id: string): Promise<ReturnType<typeof closureOf>> {
+/** Like `inactiveReason`, for an identifier. Locks the endpoint against changes. */
+export async function findInactiveReason(tx: Tx, id: string): Promise<ReturnType<typeof inactiveReason>> {
   const select = tx.sql.selectFrom("webhook_endpoints").select("active").where("id", "=", id).forShare();
-  return closureOf((await select.executeTakeFirst())?.active ?? null);
+  return inactiveReason((await select.executeTakeFirst())?.active ?? null);
 }
 
 /** A partial index serves this condition, because few endpoints fail. */

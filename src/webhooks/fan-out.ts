@@ -31,8 +31,8 @@ export const fanOutConsumer = "webhooks";
 const batch = 250;
 
 /**
- * Deliveries queued in the transaction that reads their events, per account and in total. Thousands take a second,
- * during which no other events are processed, so larger accounts are deferred.
+ * Maximum deliveries queued in the transaction that reads their events, per account and in total. Thousands take a
+ * second, during which no other events are processed, so larger accounts are deferred.
  */
 const maxAtOnce = { ofAccount: 16, inAll: 100 };
 
@@ -43,20 +43,20 @@ const maxAtOnce = { ofAccount: 16, inAll: 100 };
 const laterFanOutJob = { kind: "webhook-fan-out" } as const;
 
 /** Milliseconds for which a burst of deliveries is deferred, so that other deliveries are sent first. */
-const putOffFor = 300;
+const deferFor = 300;
 /** Milliseconds between deferred jobs, to spread their load. */
-const restBetween = 20;
+const pauseBetween = 20;
 
 /** Events of an account in order, each with its subscribed endpoints. */
-interface Notices {
+interface AccountEvents {
   readonly accountId: string;
   readonly events: readonly (Pick<NewDelivery, "eventId" | "eventType" | "subject"> & {
     readonly endpointIds: readonly string[];
   })[];
 }
 
-/** Notices deferred until a time in milliseconds since the Unix epoch. */
-interface PutOff extends Notices {
+/** Events deferred until a time in milliseconds since the Unix epoch. */
+interface DeferredEvents extends AccountEvents {
   readonly until: number;
 }
 
@@ -68,7 +68,7 @@ export interface FanOutParts extends Pick<PlatformParts, "bus" | "ids" | "clock"
 
 const wants = ({ events }: Subscriber, { type }: StoredEvent): boolean => events.includes("*") || events.includes(type);
 
-function noticesOf(all: readonly StoredEvent[], subscribers: readonly Subscriber[]): Notices[] {
+function groupByAccount(all: readonly StoredEvent[], subscribers: readonly Subscriber[]): AccountEvents[] {
   const byAccount = Map.groupBy(subscribers, ({ account_id: id }) => id);
   return [...Map.groupBy(all, ({ accountId }) => accountId)].map(([accountId, own]) => ({
     accountId,
@@ -81,10 +81,14 @@ function noticesOf(all: readonly StoredEvent[], subscribers: readonly Subscriber
   }));
 }
 
-const countDeliveries = ({ events }: Notices): number =>
+const countDeliveries = ({ events }: AccountEvents): number =>
   events.reduce((sum, { endpointIds }) => sum + endpointIds.length, 0);
 
-function queueNotices({ jobQueues, ids, clock, notices }: FanOutParts, tx: Tx, all: readonly Notices[]): void {
+function queueAccountEvents(
+  { jobQueues, ids, clock, notices }: FanOutParts,
+  tx: Tx,
+  all: readonly AccountEvents[],
+): void {
   const createdAt = new Date(clock.now());
   const deliveries = all.flatMap(({ accountId, events }) =>
     events.flatMap(({ endpointIds, ...event }) =>
@@ -92,14 +96,14 @@ function queueNotices({ jobQueues, ids, clock, notices }: FanOutParts, tx: Tx, a
     ),
   );
   queueDeliveries(jobQueues, tx, deliveries);
-  for (const delivery of deliveries) notices.note(tx, delivery);
+  for (const delivery of deliveries) notices.publish(tx, delivery);
 }
 
 /**
  * Creates the job kind that queues deferred deliveries. The job must not fail, because a retry would break the order,
  * so its data is complete.
  */
-export function createLaterFanOut(parts: FanOutParts): JobKind<PutOff> {
+export function createLaterFanOut(parts: FanOutParts): JobKind<DeferredEvents> {
   return defineJob({
     ...laterFanOutJob,
     // One job at a time, to limit the load on PostgreSQL.
@@ -109,9 +113,9 @@ export function createLaterFanOut(parts: FanOutParts): JobKind<PutOff> {
     schedule: [],
     async run({ data }, signal) {
       // Bounds the wait if the clock was set back.
-      const rest = Math.min(data.until - parts.clock.now(), putOffFor);
-      await sleep(Math.max(rest, restBetween), signal);
-      return { write: (tx) => queueNotices(parts, tx, [data]) };
+      const wait = Math.min(data.until - parts.clock.now(), deferFor);
+      await sleep(Math.max(wait, pauseBetween), signal);
+      return { write: (tx) => queueAccountEvents(parts, tx, [data]) };
     },
   });
 }
@@ -129,28 +133,28 @@ export function createFanOut(parts: FanOutParts): FanOut {
     const subscribable = taken.filter(({ type }) => subscribableTypes.has(type));
     const accounts = [...new Set(subscribable.map(({ accountId }) => accountId))];
     if (accounts.length === 0) return;
-    const [subscribers, behind] = await Promise.all([
+    const [subscribers, deferred] = await Promise.all([
       findSubscribers(tx, accounts),
       jobQueues.findBusy(tx, laterFanOutJob, accounts),
     ]);
-    const [now, later]: [Notices[], Notices[]] = [[], []];
+    const [now, later]: [AccountEvents[], AccountEvents[]] = [[], []];
     let all = 0;
     // Accounts with few deliveries come first, so that they do not wait for larger accounts.
-    for (const own of noticesOf(subscribable, subscribers).toSorted(
+    for (const own of groupByAccount(subscribable, subscribers).toSorted(
       (a, b) => countDeliveries(a) - countDeliveries(b),
     )) {
       const count = countDeliveries(own);
       if (count === 0) continue;
       all += count;
-      const isMuch = count > maxAtOnce.ofAccount || all > maxAtOnce.inAll;
+      const isLarge = count > maxAtOnce.ofAccount || all > maxAtOnce.inAll;
       // Events behind deferred events of the same account are deferred too, to keep the order.
-      (behind.has(own.accountId) || isMuch ? later : now).push(own);
+      (deferred.has(own.accountId) || isLarge ? later : now).push(own);
     }
     tx.sendNamed(commitAsynchronously, []);
-    queueNotices(parts, tx, now);
-    const until = parts.clock.now() + putOffFor;
+    queueAccountEvents(parts, tx, now);
+    const until = parts.clock.now() + deferFor;
     const jobs = later.map((data) => ({ queue: data.accountId, data: { ...data, until } }));
-    jobQueues.enqueueAll<PutOff>(tx, laterFanOutJob, jobs);
+    jobQueues.enqueueAll<DeferredEvents>(tx, laterFanOutJob, jobs);
   }
 
   async function run(): Promise<void> {

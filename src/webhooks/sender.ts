@@ -61,7 +61,7 @@ const bodyMs = 2_000;
 /** Bytes of the response body that the delivery log keeps. */
 const keptBytes = 200;
 
-/** Bytes to drain before reusing a connection; beyond this, opening a new one is cheaper. */
+/** Maximum bytes to drain before reusing a connection; beyond this, opening a new one is cheaper. */
 const maxBytes = 16_384;
 
 export function createSender({ config, clock = systemClock, timeoutMs = wholeMs, ...options }: SenderOptions): Sender {
@@ -121,7 +121,7 @@ async function readBeginning({ body, cancel }: FetchAnswer): Promise<Pick<Delive
     return text();
   } catch (fault) {
     const error = reasonOf(fault);
-    // Our own limits stopped the reading, which is not an error.
+    // The limits of this sender stopped the reading, which is not an error.
     return error === "timeout" || error === "too_large" ? text() : { ...text(), error };
   } finally {
     clearTimeout(enough);

@@ -48,14 +48,14 @@ const max = { active: 10, all: 100 };
 
 const endpointId = idPattern("whk");
 
-/** Right needed to decide where events are sent and how they are signed. */
+/** Scope needed to decide where events are sent and how they are signed. */
 const secretGrant = { scopes: ["webhooks:write"] };
 
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
   const { db, clock, sealer, jobQueues, sender } = parts;
 
   /** Locks the account, and throws `tier-limit` if it has the maximum number of endpoints of a kind. */
-  async function assertRoom(tx: Tx, accountId: string, kinds: readonly (keyof typeof max)[]): Promise<void> {
+  async function assertBelowLimit(tx: Tx, accountId: string, kinds: readonly (keyof typeof max)[]): Promise<void> {
     await lockAccount(tx, accountId);
     const counts = await countEndpoints(tx, accountId);
     const full = kinds.find((kind) => counts[kind] >= max[kind]);
@@ -79,7 +79,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
     const secret = newEndpointSecret();
     return call.commit(async (tx) => {
       await judgeGrant(tx, call.principal, secretGrant);
-      await assertRoom(tx, accountId, ["active", "all"]);
+      await assertBelowLimit(tx, accountId, ["active", "all"]);
       const now = new Date(clock.now());
       const row = await insertEndpoint(tx, {
         id,
@@ -105,10 +105,10 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
     return db.transaction(async (tx) => {
       await judgeGrant(tx, call.principal, secretGrant);
       const before = await lockOwn(tx, call, id);
-      if (changes.active && !before.active) await assertRoom(tx, accountId, ["active"]);
+      if (changes.active && !before.active) await assertBelowLimit(tx, accountId, ["active"]);
       const now = new Date(clock.now());
-      const soundAgain = changes.active && { consecutive_failures: 0, failing_since: null };
-      const row = await updateEndpoint(tx, id, { ...changes, ...soundAgain, updated_at: now });
+      const resetFailures = changes.active && { consecutive_failures: 0, failing_since: null };
+      const row = await updateEndpoint(tx, id, { ...changes, ...resetFailures, updated_at: now });
       const isClosed = before.active && !row.active;
       if (isClosed) {
         giveUpOpen(tx, id, "endpoint_inactive");

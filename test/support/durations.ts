@@ -236,7 +236,7 @@ export const durations: readonly DurationRow[] = [
   ["src/webhooks/closing.ts", "failing.apartMs", "12 * hour", "webhooks/failing.test.ts"],
   ["src/webhooks/endpoint-secrets.ts", "graceMs", "24 * 3_600_000", "webhooks/rotation.test.ts"],
   ["src/webhooks/feature.ts", "keptFor", "30 * 86_400_000", "platform/retention.test.ts"],
-  ["src/webhooks/fan-out.ts", "putOffFor", "300", "short"],
+  ["src/webhooks/fan-out.ts", "deferFor", "300", "short"],
   ["src/webhooks/sender.ts", "wholeMs", "15_000", "platform/waits.system.test.ts"],
   ["src/webhooks/sender.ts", "bodyMs", "2_000", "platform/waits.system.test.ts"],
   ["workers/base/runtimes.ts", "versionMs", "15_000", "spare"],
