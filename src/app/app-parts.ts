@@ -2,7 +2,7 @@ import type { Models } from "../agents/llm/models.ts";
 import type { AgentTurns } from "../agents/turns/agent-turns.ts";
 import type { TurnMetrics } from "../agents/turns/turn-metrics.ts";
 import type { Logins } from "../auth/logins/logins.ts";
-import type { CountTry } from "../auth/logins/network-throttles.ts";
+import type { CountAttempt } from "../auth/logins/network-throttles.ts";
 import type { ProvePassword } from "../auth/passwords/password-proof.ts";
 import type { Passwords } from "../auth/passwords/passwords.ts";
 import type { Processors } from "../billing/processors.ts";
@@ -49,7 +49,7 @@ export interface AppParts extends PlatformParts {
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;
   readonly logins: Logins;
-  readonly countTry: CountTry;
+  readonly countAttempt: CountAttempt;
   readonly sessions: Sessions;
   readonly controls: Controls;
   readonly controlHeartbeats: ControlHeartbeats;

@@ -128,10 +128,10 @@ function createPeople(
   options: PasswordOptions | undefined,
 ) {
   const throttles = createThrottles(parts);
-  const countTry = createNetworkThrottles({ ...parts, throttles });
+  const countAttempt = createNetworkThrottles({ ...parts, throttles });
   const passwords = createPasswords(parts.metrics, options);
-  const provePassword = createPasswordProof({ throttles, countTry, passwords });
-  return { throttles, countTry, passwords, provePassword, logins: createLogins(parts) };
+  const provePassword = createPasswordProof({ throttles, countAttempt, passwords });
+  return { throttles, countAttempt, passwords, provePassword, logins: createLogins(parts) };
 }
 
 /** Creates the app of a gateway without starting it. */

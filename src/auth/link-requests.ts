@@ -7,10 +7,10 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { createAuthMails } from "./auth-mails.ts";
 import type { Client } from "./logins/client.ts";
-import type { CountTry } from "./logins/network-throttles.ts";
+import type { CountAttempt } from "./logins/network-throttles.ts";
 import { dropVerifications, makeMailToken } from "./mail-tokens.ts";
 
-const max = { strangers: 5, knownNetwork: 5, what: "link requests for this address" };
+const max = { shared: 5, knownNetwork: 5, what: "link requests for this address" };
 
 /** A request for a mailed link; the address may not belong to a user. */
 export interface LinkRequest {
@@ -20,13 +20,12 @@ export interface LinkRequest {
 }
 
 /**
- * Sends requested links in background jobs. The request is answered before the user is looked up, so that neither
- * response, timing nor load discloses whether the address has a user.
+ * Sends requested links in background jobs, so that neither response nor timing discloses whether the address has a user.
  */
 export interface LinkRequests {
-  ask(request: LinkRequest): Promise<void>;
-  /** Like `ask`, for a client that claims to be the user. Throws `rate-limited`, also for an unknown address. */
-  askAsUser(request: LinkRequest & { readonly client: Client }): Promise<void>;
+  request(request: LinkRequest): Promise<void>;
+  /** Like `request`, for a client that claims to be the user. Throws `rate-limited`, also for an unknown address. */
+  requestAsUser(request: LinkRequest & { readonly client: Client }): Promise<void>;
   /** Job kinds that send the links. */
   readonly jobKinds: readonly JobKind<LinkRequest>[];
 }
@@ -34,13 +33,13 @@ export interface LinkRequests {
 const second = 1_000;
 
 export interface LinkRequestsParts extends Pick<PlatformParts, "db" | "clock"> {
-  readonly countTry: CountTry;
+  readonly countAttempt: CountAttempt;
   readonly mailer: Mailer;
   readonly jobQueues: JobQueues;
 }
 
 export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
-  const { db, clock, countTry, mailer, jobQueues } = parts;
+  const { db, clock, countAttempt, mailer, jobQueues } = parts;
   const mails = createAuthMails(mailer);
   const write: Readonly<Record<LinkRequest["kind"], (user: UserRow, token: string) => Mail>> = {
     "verify-email": mails.verification,
@@ -64,15 +63,15 @@ export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
     run: ({ data }) => db.transaction((tx) => send(tx, data)),
   });
 
-  const ask = (data: LinkRequest): Promise<void> =>
+  const request = (data: LinkRequest): Promise<void> =>
     db.transaction(async (tx) => jobQueues.enqueue(tx, sending, { queue: "links", data }));
 
   return {
-    ask,
-    async askAsUser({ kind, email, client: { network } }) {
+    request,
+    async requestAsUser({ kind, email, client: { network } }) {
       const user = await findUserByEmail(db, email, clock.now());
-      await countTry({ kind, email, userId: user?.id, network, ...max });
-      await ask({ kind, email });
+      await countAttempt({ kind, email, userId: user?.id, network, ...max });
+      await request({ kind, email });
     },
     jobKinds: [sending],
   };

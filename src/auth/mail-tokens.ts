@@ -44,7 +44,7 @@ export async function makeMailToken(tx: Tx, kind: MailTokenKind, owner: MailToke
   return token;
 }
 
-/** Finds the owner of a link without using the link up. Throws `invalid-auth-token`. */
+/** Finds the user and address of a link without using the link up. Throws `invalid-auth-token`. */
 export async function findMailToken(
   db: Queryable,
   kind: MailTokenKind,
@@ -85,12 +85,12 @@ export async function dropVerifications(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "=", "verify-email").execute();
 }
 
-/** Links that let the owner undo a takeover of the user. Further changes must not invalidate these links. */
-const waysBack: readonly MailTokenKind[] = ["undo-email-change", "account-restore", "keys"];
+/** Links with which the owner of a mailbox undoes a takeover. Further changes must not invalidate these links. */
+const recoveryKinds: readonly MailTokenKind[] = ["undo-email-change", "account-restore", "keys"];
 
 /** Deletes the unused links of a user, except those that undo a change. */
 export async function dropMailTokens(tx: Tx, userId: string): Promise<void> {
-  await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "not in", waysBack).execute();
+  await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "not in", recoveryKinds).execute();
 }
 
 /** Deletes all unused links of a user. */

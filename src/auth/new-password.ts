@@ -18,10 +18,10 @@ interface NewPasswordParts {
 }
 
 /**
- * Stores a new password, and revokes the user's mail links and all logins except `except`. The confirmation mail lists
- * the API keys that the user created, which stay valid, with a link to revoke them.
+ * Stores a new password, ends all logins except `except`, and deletes the user's mail links except those that undo a
+ * change. The confirmation mail lists the API keys that the user created, which stay valid, with a link to revoke them.
  */
-export async function keepPassword(
+export async function changePasswordHash(
   { clock, logins, mailer }: NewPasswordParts,
   tx: Tx,
   user: UserRow,

@@ -6,9 +6,9 @@ import type { ConfirmPasswordResetRequest } from "../gen/pilothouse/v1/auth_pb.t
 import type { Call } from "../kernel/call.ts";
 import type { AuthServiceParts } from "./auth-parts.ts";
 import { clientOf } from "./logins/client.ts";
-import { noteDevice } from "./logins/store.ts";
+import { recordDevice } from "./logins/store.ts";
 import { findMailToken, useMailToken } from "./mail-tokens.ts";
-import { keepPassword } from "./new-password.ts";
+import { changePasswordHash } from "./new-password.ts";
 import { createVerification } from "./verification.ts";
 
 /** Creates the method that sets a new password by a mailed link. */
@@ -27,10 +27,10 @@ export function createPasswordReset(parts: AuthServiceParts) {
       const user = await verify(tx, call, { userId, passwordHash: null });
       // The device becomes known, so that the owner of the mailbox can log in even if others have exhausted the attempt
       // limit.
-      await noteDevice(tx, { userId, network, family }, new Date(now));
+      await recordDevice(tx, { userId, network, family }, new Date(now));
       for (const { accountId } of await listMemberships(tx, userId))
         audit.record(tx, { accountId, actor: userActor(user), action: "user.reset_password", subject: userId, call });
-      await keepPassword(parts, tx, user, { passwordHash });
+      await changePasswordHash(parts, tx, user, { passwordHash });
     });
     return create(EmptySchema);
   };

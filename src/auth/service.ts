@@ -18,7 +18,7 @@ export function createAuthService(parts: AuthServiceParts): ServiceImplementatio
   const { db, logins, linkRequests } = parts;
 
   async function requestLink(call: Call, kind: LinkRequest["kind"], email: string) {
-    await linkRequests.askAsUser({ kind, email: canonicalEmail(email), client: clientOf(call) });
+    await linkRequests.requestAsUser({ kind, email: canonicalEmail(email), client: clientOf(call) });
     return create(MailRequestedSchema, { email, validSeconds: validFor[kind] / 1_000 });
   }
 

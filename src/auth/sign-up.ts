@@ -42,10 +42,10 @@ export function createSignUp(parts: AuthServiceParts) {
    * Mails are limited, so that a mailbox cannot be flooded. Neither text nor timing discloses whether the address is
    * verified.
    */
-  async function refuseAgain(email: string): Promise<never> {
+  async function rejectRepeated(email: string): Promise<never> {
     await contestSignUp(db, email);
     const counted = await throttles.count([{ name: `verify-email ${email}`, limit: max.mails }]);
-    if (counted) await linkRequests.ask({ kind: "verify-email", email });
+    if (counted) await linkRequests.request({ kind: "verify-email", email });
     throw fail("email-already-registered", {}, { detail: alreadyRegistered });
   }
 
@@ -71,7 +71,7 @@ export function createSignUp(parts: AuthServiceParts) {
         throw fail(
           "feature-unavailable",
           {},
-          { detail: "sign-up takes an invite here: ask the owner of an account for one" },
+          { detail: "sign-up requires an invite: ask an owner of an account for an invite" },
         );
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
@@ -79,7 +79,7 @@ export function createSignUp(parts: AuthServiceParts) {
       if (acceptedRevision !== undefined) await assertAcceptable(acceptedRevision, inviteToken);
       await passwords.assertStrong(request.password, email, call.clientAddress);
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);
-      if (await findUserByEmail(db, email, clock.now())) return refuseAgain(email);
+      if (await findUserByEmail(db, email, clock.now())) return rejectRepeated(email);
       const passwordHash = await passwords.hash(request.password, call.clientAddress);
       const name = request.name ?? email.split("@", 1)[0] ?? email;
       const id = ids.next("usr");
@@ -91,7 +91,7 @@ export function createSignUp(parts: AuthServiceParts) {
         if (isInserted) await sendVerification(tx, user);
         return isInserted;
       });
-      if (!isNew) return refuseAgain(email);
+      if (!isNew) return rejectRepeated(email);
       return create(SignUpResponseSchema, { userId: id, accountId: invite?.account_id ?? account.id, email });
     },
 

@@ -30,8 +30,8 @@ const hour = 60 * minute;
 export const expiryMargin = minute;
 
 /**
- * Milliseconds. `open` and `ended`: between polls of an open or ended order. `until`: age of an ended order at which polls
- * for late payments stop.
+ * Milliseconds. `open` and `ended`: between polls of an open or ended order. `until`: age of an ended order at which
+ * polls for late payments stop.
  */
 const checkDelays = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
 

@@ -11,22 +11,22 @@ export interface Throttle {
   readonly limit: number;
 }
 
-export interface CountedTry {
+export interface CountedAttempt {
   readonly name: string;
   readonly at: Date;
 }
 
 /**
  * Throttles guessing. Counts attempts in PostgreSQL, exactly and across all gateways, independent of Redis. Attempts
- * are counted before they run, so concurrent ones cannot exceed the limit.
+ * are counted before they run, so concurrent attempts cannot exceed the limit.
  */
 export interface Throttles {
   /** Counts an attempt on the first throttle below its limit. Returns undefined if all limits are reached. */
-  count(throttles: readonly Throttle[]): Promise<CountedTry | undefined>;
+  count(throttles: readonly Throttle[]): Promise<CountedAttempt | undefined>;
   /** Like `count`, but throws `rate-limited` if all limits are reached. `what` is a plural noun for the error. */
-  take(throttles: readonly Throttle[], what: string): Promise<CountedTry>;
-  /** Removes a counted attempt that was not a guess. */
-  giveBack(counted: CountedTry): Promise<void>;
+  take(throttles: readonly Throttle[], what: string): Promise<CountedAttempt>;
+  /** Removes a counted attempt, because it succeeded. */
+  refund(counted: CountedAttempt): Promise<void>;
   /** Deletes expired attempts. */
   sweep(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export function createThrottles({ db, clock }: Pick<PlatformParts, "db" | "clock
     return rows.length > 0;
   }
 
-  async function count(throttles: readonly Throttle[]): Promise<CountedTry | undefined> {
+  async function count(throttles: readonly Throttle[]): Promise<CountedAttempt | undefined> {
     const now = clock.now();
     for (const throttle of throttles)
       if (await countBy(throttle, now)) return { name: throttle.name, at: new Date(now) };
@@ -69,7 +69,7 @@ export function createThrottles({ db, clock }: Pick<PlatformParts, "db" | "clock
       const detail = `too many ${what} within an hour; wait ${seconds} s`;
       throw fail("rate-limited", { retry_after_seconds: seconds }, { detail, retryAfter: seconds });
     },
-    async giveBack({ name, at }) {
+    async refund({ name, at }) {
       await sql`
         update throttles set tries = array(
           select t from unnest(tries) with ordinality as each (t, place)

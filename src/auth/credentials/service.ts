@@ -5,7 +5,7 @@ import type { ChangePasswordRequest, CredentialsService } from "../../gen/piloth
 import { type Call, loginOf } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import { clientOf } from "../logins/client.ts";
-import { keepPassword } from "../new-password.ts";
+import { changePasswordHash } from "../new-password.ts";
 import type { Passwords } from "../passwords/passwords.ts";
 import { createEmailChange, type EmailChangeParts } from "./email-change.ts";
 
@@ -26,7 +26,7 @@ export function createCredentialsService(
     const passwordHash = await passwords.hash(password, call.clientAddress);
     await db.transaction(async (tx) => {
       call.audit(tx, { subject: user.id });
-      await keepPassword(parts, tx, user, { passwordHash, except: login.loginId });
+      await changePasswordHash(parts, tx, user, { passwordHash, except: login.loginId });
     });
     return create(EmptySchema);
   }

@@ -16,7 +16,7 @@ import {
   insertPair,
   type LoginsToEnd,
   listLogins,
-  noteDevice,
+  recordDevice,
   spendPair,
   stepUpPair,
   touchLogin,
@@ -75,12 +75,12 @@ const invalidToken = (): Failure =>
 /** Returns the account of a login: the requested account, or the first enabled account. Throws `forbidden`. */
 async function findAccount(db: Queryable, userId: string, accountId: string | undefined): Promise<Membership> {
   const all = await listMemberships(db, userId);
-  const meant = accountId === undefined ? all : all.filter((membership) => membership.accountId === accountId);
-  const [found] = meant.filter(({ isDisabled }) => !isDisabled);
+  const matching = accountId === undefined ? all : all.filter((membership) => membership.accountId === accountId);
+  const [found] = matching.filter(({ isDisabled }) => !isDisabled);
   if (found) return found;
   if (all.length === 0)
     throw fail("forbidden", {}, { detail: "the user is a member of no account: ask an owner for another invite" });
-  const detail = meant.length > 0 ? "the account is disabled" : "the user is not a member of the account";
+  const detail = matching.length > 0 ? "the account is disabled" : "the user is not a member of the account";
   throw fail("forbidden", {}, { detail });
 }
 
@@ -132,7 +132,7 @@ export function createLogins(parts: Pick<PlatformParts, "db" | "bus" | "ids" | "
   }
 
   /** Spends a refresh token for the next pair; undefined if a concurrent request has just spent it. */
-  async function follow(
+  async function rotate(
     secret: string,
     pair: Pair,
     { accountId = pair.account_id, now }: { readonly accountId: string | undefined; readonly now: number },
@@ -156,8 +156,8 @@ export function createLogins(parts: Pick<PlatformParts, "db" | "bus" | "ids" | "
     const pair = parsed && (await findPair(db, parsed.id));
     if (!pair || !matchesHash(parsed.secret, pair.refresh_hash)) throw invalidToken();
     if (pair.refresh_expires_at.getTime() <= now) throw invalidToken();
-    const followed = pair.spent_at ? undefined : await follow(parsed.secret, pair, { accountId, now });
-    const next = followed ?? (await repeat(parsed.secret, pair.spent_at ? pair : await findPair(db, pair.id), now));
+    const rotated = pair.spent_at ? undefined : await rotate(parsed.secret, pair, { accountId, now });
+    const next = rotated ?? (await repeat(parsed.secret, pair.spent_at ? pair : await findPair(db, pair.id), now));
     if (next) return { ...next, userId: pair.user_id, hasSecondFactor: pair.totp_enrolled_at !== null };
     await db.transaction((tx) => end(tx, { userId: pair.user_id, id: pair.login_id }));
     throw invalidToken();
@@ -179,7 +179,7 @@ export function createLogins(parts: Pick<PlatformParts, "db" | "bus" | "ids" | "
         client_address: client.address,
         user_agent: client.userAgent,
       });
-      const { isFirst, isNew } = await noteDevice(tx, { userId: user.id, ...client }, new Date(now));
+      const { isFirst, isNew } = await recordDevice(tx, { userId: user.id, ...client }, new Date(now));
       const of = { id: ids.next("tok"), loginId, accountId: account.accountId, endsAt, steppedUpAt: null, now };
       const issued = await issue(tx, newSecrets(), of);
       const hasSecondFactor = user.totp_enrolled_at !== null;

@@ -149,10 +149,14 @@ export interface LoginDevice {
 }
 
 /** Records a login with a device. Returns whether the login is the user's first, and whether the device is new. */
-export async function noteDevice(tx: Tx, device: LoginDevice, at: Date): Promise<{ isFirst: boolean; isNew: boolean }> {
+export async function recordDevice(
+  tx: Tx,
+  device: LoginDevice,
+  at: Date,
+): Promise<{ isFirst: boolean; isNew: boolean }> {
   const { rows } = await sql<{ known: boolean; had: boolean }>`
     with before as (select network, family from devices where user_id = ${device.userId}),
-      noted as (
+      recorded as (
         insert into devices (user_id, network, family, last_login_at)
         values (${device.userId}, ${device.network}, ${device.family}, ${at})
         on conflict (user_id, network, family) do update set last_login_at = excluded.last_login_at

@@ -36,7 +36,7 @@ import { counterOfCode, describeSeed, hashRecoveryCode, newRecoveryCodes, newSee
 /** Milliseconds for which a started enrolment waits for a code. */
 const enrolmentWaits = 600_000;
 
-/** Codes that a user may try per hour. */
+/** Maximum failed codes of a user per hour. */
 const maxAttempts = 10;
 
 export interface MfaServiceParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "sealer"> {
@@ -65,12 +65,12 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       "attempts at a code of this user",
     );
     const result = await db.transaction(run);
-    await throttles.giveBack(counted);
+    await throttles.refund(counted);
     return result;
   }
 
   /** Verifies and uses up a code of the app, or a recovery code. Throws `invalid-credentials`. */
-  async function take(tx: Tx, user: UserRow, sealed: Buffer, code: string): Promise<void> {
+  async function useCode(tx: Tx, user: UserRow, sealed: Buffer, code: string): Promise<void> {
     const seed = sealer.open(sealed, contextOf(user.id));
     if (code.includes("-")) {
       if (!(await useRecoveryCode(tx, user.id, hashRecoveryCode(seed, code)))) throw wrongCode();
@@ -90,7 +90,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
         throw conflict("the user has no second factor: enrol one with POST /v1/auth/mfa/totp");
       const now = clock.now();
       return tryCode(user, async (tx) => {
-        await take(tx, user, sealed, code);
+        await useCode(tx, user, sealed, code);
         // The factor is not lost, so its removal is cancelled.
         await cancelRemoval(tx, user.id);
         await logins.stepUp(tx, login, new Date(now));
@@ -120,15 +120,14 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const user = await findUserOfLogin(db, login);
       const { totp_seed: sealed, totp_begun_at: begunAt } = user;
       const now = clock.now();
-      const nothingBegun = () =>
-        conflict("no enrolment was begun within 10 minutes: begin with POST /v1/auth/mfa/totp");
+      const noEnrolment = () => conflict("no enrolment was begun within 10 minutes: begin with POST /v1/auth/mfa/totp");
       if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentWaits)
-        throw nothingBegun();
+        throw noEnrolment();
       return tryCode(user, async (tx) => {
         const seed = sealer.open(sealed, contextOf(user.id));
         const counter = counterOfCode(seed, code, now);
         if (counter === undefined) throw wrongCode();
-        if (!(await endEnrolment(tx, { userId: user.id, seed: sealed, counter }, new Date(now)))) throw nothingBegun();
+        if (!(await endEnrolment(tx, { userId: user.id, seed: sealed, counter }, new Date(now)))) throw noEnrolment();
         const recoveryCodes = newRecoveryCodes();
         const hashes = recoveryCodes.map((each) => hashRecoveryCode(seed, each));
         await replaceRecoveryCodes(tx, user.id, hashes);

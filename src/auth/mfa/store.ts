@@ -72,8 +72,8 @@ export const removalsAreDue = (now: Date): RawBuilder<SqlBool> =>
 
 /** Sets the due time of unannounced removals, and returns their users; concurrent gateways receive disjoint sets. */
 export async function announceRemovals(tx: Tx, dueAt: Date): Promise<string[]> {
-  const untold = tx.sql.updateTable("factor_removals").set({ due_at: dueAt }).where("due_at", "is", null);
-  return (await untold.returning("user_id").execute()).map(({ user_id }) => user_id);
+  const unannounced = tx.sql.updateTable("factor_removals").set({ due_at: dueAt }).where("due_at", "is", null);
+  return (await unannounced.returning("user_id").execute()).map(({ user_id }) => user_id);
 }
 
 /** Deletes the due removals, and returns their users. */

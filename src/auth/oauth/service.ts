@@ -56,12 +56,12 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const name = `oauth ${client.id.slice(0, 64)} ${clientOf(call).network}`;
     const counted = await throttles.take([{ name, limit: maxFailures }], "attempts at the secret of this client");
     const { principal, expiresAt } = await findKey(call, client);
-    await throttles.giveBack(counted);
-    const asked = new Set(request.scope?.split(" ").filter(Boolean));
-    const [beyond] = asked.difference(principal.scopes);
-    if (beyond !== undefined)
-      throw oauthError("invalid_scope", `the key lacks the scope ${beyond}: leave it out of scope`);
-    const scopes = [...(asked.size > 0 ? asked : principal.scopes)];
+    await throttles.refund(counted);
+    const requested = new Set(request.scope?.split(" ").filter(Boolean));
+    const [missing] = requested.difference(principal.scopes);
+    if (missing !== undefined)
+      throw oauthError("invalid_scope", `the key lacks the scope ${missing}: leave it out of scope`);
+    const scopes = [...(requested.size > 0 ? requested : principal.scopes)];
     const [id, secret, now] = [ids.next("tok"), newTokenSecret(), clock.now()];
     const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
     const row = { id, key_id: client.id, secret_hash: hashSecret(secret), scopes, expires_at: new Date(ends) };

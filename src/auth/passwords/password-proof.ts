@@ -2,10 +2,10 @@ import type { UserRow } from "../../accounts/users.ts";
 import type { Throttles } from "../../identity/throttle.ts";
 import { fail } from "../../platform/errors.ts";
 import type { Client } from "../logins/client.ts";
-import type { CountTry } from "../logins/network-throttles.ts";
+import type { CountAttempt } from "../logins/network-throttles.ts";
 import type { Passwords } from "./passwords.ts";
 
-const tries = { strangers: 20, knownNetwork: 10, what: "attempts at the password of this address" };
+const attempts = { shared: 20, knownNetwork: 10, what: "attempts at the password of this address" };
 
 /** Identical for known and unknown addresses, so that the text does not disclose whether an address has a user. */
 const wrongPassword = "no user has this address and this password: try again, or reset the password";
@@ -26,14 +26,14 @@ export type ProvePassword = (claim: PasswordClaim) => Promise<void>;
 /** Creates the password check. All methods that need a password share its attempt counters. */
 export function createPasswordProof(parts: {
   readonly throttles: Throttles;
-  readonly countTry: CountTry;
+  readonly countAttempt: CountAttempt;
   readonly passwords: Passwords;
 }): ProvePassword {
-  const { throttles, countTry, passwords } = parts;
+  const { throttles, countAttempt, passwords } = parts;
   return async ({ user, email, password, client: { address, network } }) => {
-    const counted = await countTry({ kind: "password", email, userId: user?.id, network, ...tries });
+    const counted = await countAttempt({ kind: "password", email, userId: user?.id, network, ...attempts });
     if (!(await passwords.verify(user?.password_hash, password, address)))
       throw fail("invalid-credentials", {}, { detail: wrongPassword });
-    await throttles.giveBack(counted);
+    await throttles.refund(counted);
   };
 }

@@ -11,11 +11,11 @@ const owaspCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 export interface PasswordOptions {
   /** Cost of a hash. `memoryCost` is in KiB. Default: OWASP's minimum. */
   readonly cost?: typeof owaspCost;
-  /** Default: a judge of its own. */
+  /** Default: a new judge. */
   readonly judge?: StrengthJudge;
 }
 
-/** Concurrent hashes per process: leaves a core for other requests, and takes at most 76 MiB. */
+/** Maximum concurrent hashes per process; together they take at most 76 MiB. */
 const atOnce = 4;
 /** Limits of the wait queue; the last waiter in the queue waits about one second. */
 const maxWaiting = { all: 250, ofAddress: 50 };
@@ -28,19 +28,19 @@ const maxJudged = 64;
 
 /** Texts of zxcvbn's warnings. */
 const warnings: Readonly<Record<string, string>> = {
-  topTen: "it is one of the most common",
-  topHundred: "it is one of the most common",
-  common: "it is common",
-  similarToCommon: "it is like a common one",
+  topTen: "it is one of the most common passwords",
+  topHundred: "it is one of the most common passwords",
+  common: "it is a common password",
+  similarToCommon: "it is similar to a common password",
   wordByItself: "it is a single word",
-  sequences: "it is a sequence",
+  sequences: "it is a sequence of characters",
   straightRow: "its keys are neighbours",
   keyPattern: "its keys are neighbours",
   dates: "it is a date",
-  simpleRepeat: "it repeats itself",
-  extendedRepeat: "it repeats itself",
+  simpleRepeat: "it is a repetition",
+  extendedRepeat: "it is a repetition",
   recentYears: "it is a year",
-  userInputs: "it is like your e-mail address",
+  userInputs: "it is similar to your e-mail address",
 };
 
 /**
@@ -48,7 +48,7 @@ const warnings: Readonly<Record<string, string>> = {
  * address.
  */
 export interface Passwords {
-  /** Throws `validation-failed` if the password is easy to guess, also for those who know the e-mail address. */
+  /** Throws `validation-failed` if the password is easy to guess, also for an attacker who knows the e-mail address. */
   assertStrong(password: string, email: string, clientAddress: string): Promise<void>;
   hash(password: string, clientAddress: string): Promise<string>;
   /** Compares a password with a hash. Without a hash, takes as long and returns false. */
@@ -69,7 +69,7 @@ export function createPasswords(
   let running = 0;
   let decoy: Promise<string> | undefined;
 
-  async function inTurn<T>(clientAddress: string, work: () => Promise<T>): Promise<T> {
+  async function withSlot<T>(clientAddress: string, run: () => Promise<T>): Promise<T> {
     if (running < atOnce) running += 1;
     else {
       const leave = enter(clientAddress);
@@ -78,7 +78,7 @@ export function createPasswords(
     }
     hashes.inc();
     try {
-      return await work();
+      return await run();
     } finally {
       // Passes the slot to the next waiter.
       const next = waiting.shift();
@@ -100,12 +100,12 @@ export function createPasswords(
       const detail = `is easily guessed${reason}: use four or more uncommon words, or a password manager`;
       throw failFields("validation-failed", { password: detail });
     },
-    hash: (password, clientAddress) => inTurn(clientAddress, () => hash(canonical(password), cost)),
-    async verify(kept, password, clientAddress) {
+    hash: (password, clientAddress) => withSlot(clientAddress, () => hash(canonical(password), cost)),
+    async verify(stored, password, clientAddress) {
       decoy ??= hash(randomText(40), cost);
-      const nobodys = await decoy;
-      const isRight = await inTurn(clientAddress, () => verify(kept ?? nobodys, canonical(password)));
-      return isRight && typeof kept === "string";
+      const decoyHash = await decoy;
+      const isRight = await withSlot(clientAddress, () => verify(stored ?? decoyHash, canonical(password)));
+      return isRight && typeof stored === "string";
     },
   };
 }

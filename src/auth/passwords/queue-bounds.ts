@@ -11,8 +11,8 @@ interface QueueBoundsOptions {
 }
 
 /**
- * Creates a counter of waiting passwords. Returns a function that ends the wait. Throws `rate-limited` if a limit is
- * exceeded.
+ * Creates a counter of waiting passwords. The counter returns a function that ends the wait, and throws `rate-limited` if
+ * a limit is reached.
  */
 export function createQueueBounds({ all, ofAddress, what }: QueueBoundsOptions): (address: string) => () => void {
   const byAddress = new Map<string, number>();

@@ -21,7 +21,7 @@ export type StrengthJudge = (question: StrengthQuestion, clientAddress: string) 
 const times = {
   /** Timeout of a judgement: 64 characters take up to 0.5 s of a core. */
   patience: 20_000,
-  /** A thread holds 55 MB, of which its end frees 12 MB, so it is kept only for consecutive sign-ups. */
+  /** Until an unused thread ends. Consecutive sign-ups share a thread; its end frees 12 of its 55 MB. */
   idle: 10_000,
 };
 
@@ -45,7 +45,7 @@ export function createStrengthJudge(): StrengthJudge {
     worker = undefined;
   }
 
-  async function ask(question: StrengthQuestion): Promise<StrengthAnswer> {
+  async function check(question: StrengthQuestion): Promise<StrengthAnswer> {
     clearTimeout(idle);
     worker ??= new Worker(program, { resourceLimits });
     worker.unref();
@@ -62,7 +62,7 @@ export function createStrengthJudge(): StrengthJudge {
 
   return async (question, clientAddress) => {
     const leave = enter(clientAddress);
-    const answer = last.then(() => ask(question)).finally(leave);
+    const answer = last.then(() => check(question)).finally(leave);
     last = answer.catch(() => undefined);
     return answer;
   };
