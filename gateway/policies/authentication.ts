@@ -90,7 +90,7 @@ async function lookUp(sender: Sender, bearer: Bearer, parts: PolicyParts): Promi
 }
 
 function note(principal: Principal, { apiKeys }: PolicyParts): void {
-  if (principal.kind === "key") apiKeys.used(principal.keyId);
+  if (principal.kind === "key") apiKeys.recordUse(principal.keyId);
 }
 
 /**

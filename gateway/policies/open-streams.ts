@@ -62,12 +62,12 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   });
 
   /** Ends the stream if its bearer is invalid or has lost the permission. A valid bearer may have a new owner. */
-  function onVerdict(call: GatewayCall, { end }: Stream, verdict: BearerState): void {
-    if ("failure" in verdict) {
-      end.abort(verdict.failure);
+  function onState(call: GatewayCall, { end }: Stream, state: BearerState): void {
+    if ("failure" in state) {
+      end.abort(state.failure);
       return;
     }
-    call.principal = verdict.principal;
+    call.principal = state.principal;
     try {
       if (permission.concerns(call.served)) permission.admit(call, parts);
     } catch (thrown) {
@@ -143,7 +143,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
       const stream = { end: new AbortController(), noMoreRequests: new AbortController() };
       const lasts = streamLimits.concerns(call.served) ? count(call, stream) : undefined;
       const { bearer } = call;
-      const unwatch = bearer && parts.bearers.watch(bearer, (verdict) => onVerdict(call, stream, verdict));
+      const unwatch = bearer && parts.bearers.watch(bearer, (state) => onState(call, stream, state));
       const stop = (): void => (rules.follows ? stream.end : stream.noMoreRequests).abort(stopped);
       all.add(stop);
       openStreams.inc({ method: name });

@@ -59,7 +59,7 @@ export function createAccountWatch({ events, bus }: AccountWatchParts): (call: C
     signal.addEventListener("abort", () => notices.end(), { once: true });
     if (signal.aborted) notices.end();
     try {
-      // Follows the log before the first notice, so that no change after the client's first reads is missed.
+      // Watches the log before the first notice, so that no change after the client's first reads is missed.
       const stored = await events.watch({ accountId, signal });
       addEvents(accountId, stored, notices).catch((error: unknown) => notices.fail(error));
       for await (const notice of notices) {
@@ -73,12 +73,12 @@ export function createAccountWatch({ events, bus }: AccountWatchParts): (call: C
   };
 }
 
-/** Adds the changes of which events inform. */
+/** Adds the changes that events report. */
 async function addEvents(accountId: string, events: AsyncIterable<Event>, notices: PendingNotices): Promise<void> {
   for await (const event of events) for (const change of changesOf(accountId, event)) notices.add(change);
 }
 
-/** Returns the message of a notice; undefined if the caller may not read the resource, or a later release named it. */
+/** Converts a notice; undefined if the caller may not read the resource, or if this release does not know its values. */
 function toNotice(notice: ResourceChange | "resync", { principal }: Call): AccountNotice | undefined {
   if (notice === "resync") return create(AccountNoticeSchema, { change: AccountChange.RESYNC });
   const [resource, change] = [toResource(notice.resource), toChange(notice.change)];
@@ -100,7 +100,7 @@ interface Named {
   readonly turn?: { readonly id?: string };
 }
 
-/** Event types that do not merely change their resource. Ends and starts of sessions change the usage, too. */
+/** Changes by event type; other types are `changed`. Starts and ends of sessions also change the usage. */
 const changes: Readonly<Record<string, ResourceChange["change"]>> = {
   "session.created": "created",
   "session.completed": "gone",
@@ -109,7 +109,7 @@ const changes: Readonly<Record<string, ResourceChange["change"]>> = {
   "agent_session.ended": "gone",
 };
 
-/** Returns the changes of which an event informs. */
+/** Returns the changes that an event reports. */
 function changesOf(accountId: string, { type, data }: Event): ResourceChange[] {
   const { session_id: sessionId, agent_session_id: agentId, turn_id, turn }: Named = data ?? {};
   const change = changes[type] ?? "changed";

@@ -10,26 +10,26 @@ const limit = 1_000;
 export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> {
   readonly #changes = new Map<string, ResourceChange>();
   #isStale = true;
-  #news: PromiseWithResolvers<void> | undefined;
+  #wake: PromiseWithResolvers<void> | undefined;
   #end: { readonly error?: unknown } | undefined;
 
   /** Adds a change. */
   add(change: ResourceChange): void {
-    // The reader has yet to read everything.
+    // The reader reads everything after `resync`, so single changes are not needed.
     if (this.#isStale || this.#end) return;
     const key = `${change.resource} ${change.id}`;
     const earlier = this.#changes.get(key);
     const isNew = earlier?.change === "created" && change.change === "changed";
     this.#changes.set(key, isNew ? earlier : change);
     if (this.#changes.size > limit) this.resync();
-    this.#news?.resolve();
+    this.#wake?.resolve();
   }
 
   /** Replaces the buffered changes by `resync`. */
   resync(): void {
     this.#isStale = true;
     this.#changes.clear();
-    this.#news?.resolve();
+    this.#wake?.resolve();
   }
 
   /** Ends the reader. */
@@ -49,8 +49,8 @@ export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> 
         yield next;
         continue;
       }
-      this.#news = Promise.withResolvers();
-      await this.#news.promise;
+      this.#wake = Promise.withResolvers();
+      await this.#wake.promise;
     }
     if ("error" in this.#end) throw this.#end.error;
   }
@@ -69,6 +69,6 @@ export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> 
 
   #finish(end: { readonly error?: unknown }): void {
     this.#end ??= end;
-    this.#news?.resolve();
+    this.#wake?.resolve();
   }
 }

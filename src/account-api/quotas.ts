@@ -20,7 +20,7 @@ function toMessage(quota: string, used: number, limit: number): QuotaUsage {
   return create(QuotaUsageSchema, { quota, used: BigInt(Math.floor(used)), ...bounded });
 }
 
-/** Counts running sessions and browsers of fetches. */
+/** Counts running browsers. Fetches that share a browser count once. */
 function countBrowsers(running: MonthUsage["running"]): number {
   return new Set(running.map(({ id, fetchBrowser }) => fetchBrowser ?? id)).size;
 }

@@ -15,7 +15,7 @@ import {
 } from "../gen/pilothouse/v1/account_pb.ts";
 import type { Call, LegalTerms, Principal } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
-import { type KeptPreferences, keepPreferences, readPreferences } from "../mail/preferences.ts";
+import { readPreferences, type StoredPreferences, savePreferences } from "../mail/preferences.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { type AccountWatchParts, createAccountWatch } from "./account-watch.ts";
 import { toMeMessage } from "./me-message.ts";
@@ -43,7 +43,7 @@ function readChanges({ updateMask, name, accountName }: UpdateMeRequest, { userI
   };
 }
 
-function toPreferencesMessage({ email }: UserRow, kept: KeptPreferences): EmailPreferences {
+function toPreferencesMessage({ email }: UserRow, kept: StoredPreferences): EmailPreferences {
   return create(EmailPreferencesSchema, {
     email,
     productUpdates: kept.product_updates,
@@ -91,7 +91,7 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
         webhook_failures: request.webhookFailures ?? before.webhook_failures,
         team_activity: request.teamActivity ?? before.team_activity,
       };
-      await keepPreferences(tx, user.id, preferences, at);
+      await savePreferences(tx, user.id, preferences, at);
       call.audit(tx, { subject: user.id, data: preferences });
       return toPreferencesMessage(user, { ...preferences, updated_at: at });
     });

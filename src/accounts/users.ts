@@ -17,11 +17,11 @@ export function canonicalEmail(email: string): string {
 }
 
 const passwordNeeded = {
-  password: "is needed, because the address was signed up with more than once: choose the one to log in with",
+  password: "is required, because several sign-ups used this address: choose a new password",
 };
 
-/** Sign-ups created before this time have expired. */
-const lapsedAt = (now: number): Date => new Date(now - pendingFor);
+/** Returns the time before which unverified sign-ups have expired. */
+const expiryCutoff = (now: number): Date => new Date(now - pendingFor);
 
 /** Finds a user by canonical address. Expired sign-ups are ignored. */
 export async function findUserByEmail(db: Queryable, email: string, now: number): Promise<UserRow | undefined> {
@@ -29,7 +29,7 @@ export async function findUserByEmail(db: Queryable, email: string, now: number)
     .selectFrom("users")
     .selectAll()
     .where("email", "=", email)
-    .where((is) => is.or([is("email_verified_at", "is not", null), is("created_at", ">", lapsedAt(now))]))
+    .where((is) => is.or([is("email_verified_at", "is not", null), is("created_at", ">", expiryCutoff(now))]))
     .executeTakeFirst();
 }
 
@@ -70,7 +70,7 @@ export async function insertUser(
     .deleteFrom("users")
     .where("email", "=", email)
     .where("email_verified_at", "is", null)
-    .where("created_at", "<=", lapsedAt(createdAt.getTime()))
+    .where("created_at", "<=", expiryCutoff(createdAt.getTime()))
     .execute();
   const row = await tx.sql
     .insertInto("users")
@@ -153,7 +153,7 @@ export async function renameUser(tx: Tx, id: string, name: string): Promise<void
  * with the new address is deleted. Returns undefined if the user does not exist or the address is taken; then the
  * transaction must be rolled back.
  */
-export async function moveUser(tx: Tx, id: string, email: string): Promise<UserRow | undefined> {
+export async function changeUserEmail(tx: Tx, id: string, email: string): Promise<UserRow | undefined> {
   const user = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
   if (!user) return undefined;
   await tx.sql.deleteFrom("users").where("email", "=", email).where("email_verified_at", "is", null).execute();
@@ -172,10 +172,10 @@ export async function updatePassword(tx: Tx, id: string, passwordHash: string | 
 }
 
 /** Deletes expired sign-ups. */
-export async function deleteLapsedUsers(db: Queryable, now: number): Promise<void> {
+export async function deleteExpiredSignUps(db: Queryable, now: number): Promise<void> {
   await db.sql
     .deleteFrom("users")
     .where("email_verified_at", "is", null)
-    .where("created_at", "<=", lapsedAt(now))
+    .where("created_at", "<=", expiryCutoff(now))
     .execute();
 }

@@ -39,7 +39,7 @@ const changes: Readonly<Record<string, ResourceChange["change"]>> = {
   revoke: "gone",
 };
 
-/** Returns the changes that an entry records, of resources that clients can follow. */
+/** Returns the changes that an entry records, of resources that clients can watch. */
 function changesOf({ accountId, action, subject: id, data }: AuditRecord): ResourceChange[] {
   const [thing = "", verb = ""] = action.split(".");
   const resource = resources[thing];
@@ -54,7 +54,7 @@ function changesOf({ accountId, action, subject: id, data }: AuditRecord): Resou
 
 export type AuditLogParts = Pick<PlatformParts, "db" | "ids" | "bus">;
 
-/** Creates the audit log, which also notifies the followers of the account. */
+/** Creates the audit log, which also publishes account notices of the recorded changes. */
 export function createAuditLog({ db, ids, bus }: AuditLogParts): AuditLog {
   const record: AuditLog["record"] = (tx, entry) => {
     const id = ids.next("aud");

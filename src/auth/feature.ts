@@ -1,4 +1,4 @@
-import { deleteLapsedUsers } from "../accounts/users.ts";
+import { deleteExpiredSignUps } from "../accounts/users.ts";
 import { AuthService } from "../gen/pilothouse/v1/auth_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { sweepTask } from "../platform/sweep-task.ts";
@@ -20,7 +20,7 @@ export const auth = defineService({
       jobs: [
         sweepTask(async () => {
           const now = clock.now();
-          await deleteLapsedUsers(db, now);
+          await deleteExpiredSignUps(db, now);
           await deleteExpiredMailTokens(db, now);
         }, "failed to sweep expired sign-ups and links"),
       ],

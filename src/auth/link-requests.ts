@@ -20,7 +20,8 @@ export interface LinkRequest {
 }
 
 /**
- * Sends requested links in background jobs, so that neither response nor timing discloses whether the address has a user.
+ * Sends requested links in background jobs, so that neither response nor timing discloses whether the address has a
+ * user.
  */
 export interface LinkRequests {
   request(request: LinkRequest): Promise<void>;

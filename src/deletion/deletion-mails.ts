@@ -2,7 +2,7 @@ import { type Mail, mailTo } from "../mail/mail.ts";
 import type { MemberRow } from "../teams/member-store.ts";
 
 /** Contents of mails about the deletion or restoration of an account. */
-export interface DeletionNews {
+export interface DeletionNotice {
   readonly accountName: string;
   /** E-mail address of the user who deleted or restored the account. */
   readonly by: string;
@@ -13,7 +13,7 @@ const userOf = ({ user_id, email, name }: MemberRow) => ({ id: user_id, email, n
 /** Creates the mail about a deletion. `url` is the link to restore the account, for owners. */
 export function deletionMail(
   member: MemberRow,
-  { accountName, by }: DeletionNews,
+  { accountName, by }: DeletionNotice,
   deletesAt: Date,
   url?: string,
 ): Mail {
@@ -31,7 +31,7 @@ export function deletionMail(
   });
 }
 
-export function restorationMail(member: MemberRow, { accountName, by }: DeletionNews): Mail {
+export function restorationMail(member: MemberRow, { accountName, by }: DeletionNotice): Mail {
   const lines = [`${by} restored the account ${accountName}. Its keys and logins work again.`];
   return mailTo(userOf(member), { kind: "security", subject: "Your account was restored", lines });
 }

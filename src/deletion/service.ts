@@ -61,7 +61,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
     const login = loginOf(call);
     const { accountId, userId } = login;
     if (login.role !== "owner")
-      throw fail("forbidden", {}, { detail: "only an owner deletes an account: ask one of its owners" });
+      throw fail("forbidden", {}, { detail: "only an owner can delete an account: ask one of its owners" });
     const user = await findUserOfLogin(db, login);
     await provePassword({ user, email: user.email, password, client: clientOf(call) });
     const now = clock.now();
@@ -71,7 +71,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       // A concurrent request may have closed the account or removed this owner.
       const member = await findMember(tx, accountId, { userId });
       if (!isClosed || member?.role !== "owner")
-        throw fail("revoked-key", {}, { detail: "the account was closed, or you are no longer its owner" });
+        throw fail("revoked-key", {}, { detail: "the account was closed, or you are no longer one of its owners" });
       await revokeInvitesOf(tx, accountId, new Date(now));
       settle(tx, accountId);
       await enqueueCardSync(tx, jobQueues, accountId);

@@ -35,9 +35,9 @@ export async function findDueDeletions(db: Queryable, now: Date, limit: number):
  * Rows of an account in deletion order, referring tables first. Batch sizes keep each statement far below its time
  * limit, including cascades such as the data of profiles.
  */
-const belongings: readonly { rows: string; batch: number; key?: string }[] = [
+const accountRows: readonly { rows: string; batch: number; key?: string }[] = [
   { rows: "profiles where", batch: 20 },
-  // A ctid does not name a row of a partitioned table.
+  // A ctid does not identify a row of a partitioned table.
   { rows: "session_logs where", batch: 1_000, key: "session_id, stored_on" },
   { rows: "session_log_usage where", batch: 1_000 },
   { rows: "sessions where", batch: 1_000 },
@@ -56,8 +56,8 @@ const belongings: readonly { rows: string; batch: number; key?: string }[] = [
 ];
 
 /** Deletes the rows of an account in batches. */
-export async function deleteBelongings(db: Database, accountId: string): Promise<void> {
-  for (const { rows, batch, key } of belongings) {
+export async function deleteAccountRows(db: Database, accountId: string): Promise<void> {
+  for (const { rows, batch, key } of accountRows) {
     const [table = ""] = rows.split(" ");
     const some = sql`select ${sql.raw(key ?? "ctid")} from ${sql.raw(rows)} account_id = ${accountId} limit ${batch}`;
     const isChosen = key === undefined ? sql`ctid = any(array(${some}))` : sql`(${sql.raw(key)}) in (${some})`;
@@ -70,7 +70,7 @@ export async function deleteBelongings(db: Database, accountId: string): Promise
  * Deletes users who are in no other account, with their mails, and anonymizes the account. The account's row stays,
  * because usage and payments refer to it.
  */
-export async function deletePeople(tx: Tx, accountId: string): Promise<void> {
+export async function anonymizeAccount(tx: Tx, accountId: string): Promise<void> {
   const left = tx.sql.deleteFrom("memberships").where("account_id", "=", accountId).returning("user_id");
   const users = (await left.execute()).map(({ user_id }) => user_id);
   if (users.length > 0) {

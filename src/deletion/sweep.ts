@@ -1,5 +1,5 @@
 import type { PlatformParts } from "../platform/platform-parts.ts";
-import { deleteBelongings, deletePeople, findDueDeletions } from "./store.ts";
+import { anonymizeAccount, deleteAccountRows, findDueDeletions } from "./store.ts";
 
 /** Maximum number of accounts per run. */
 const atOnce = 100;
@@ -10,7 +10,7 @@ const margin = 3_600_000;
 /** Deletes accounts after their grace period. Steps are repeatable, so the next run continues an interrupted run. */
 export async function sweepDeleted({ db, clock }: Pick<PlatformParts, "db" | "clock">): Promise<void> {
   for (const accountId of await findDueDeletions(db, new Date(clock.now() - margin), atOnce)) {
-    await deleteBelongings(db, accountId);
-    await db.transaction((tx) => deletePeople(tx, accountId));
+    await deleteAccountRows(db, accountId);
+    await db.transaction((tx) => anonymizeAccount(tx, accountId));
   }
 }

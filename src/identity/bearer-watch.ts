@@ -14,12 +14,12 @@ export type BearerState = { readonly principal: Principal } | { readonly failure
 /** Rereads the bearers of open streams periodically, in one query per kind. */
 export interface BearerWatch extends RepeatedJob {
   /** Reports the result of each reading until the returned function is called. */
-  add(bearer: Bearer, onVerdict: (verdict: BearerState) => void): () => void;
+  add(bearer: Bearer, onState: (state: BearerState) => void): () => void;
 }
 
 interface Watched {
   readonly bearer: Bearer;
-  readonly onVerdict: (verdict: BearerState) => void;
+  readonly onState: (state: BearerState) => void;
 }
 
 /** Creates a watch. `judge` throws if a bearer is not valid. */
@@ -33,14 +33,14 @@ export function createBearerWatch({
 }): BearerWatch {
   const all = new Set<Watched>();
 
-  function notify({ bearer, onVerdict }: Watched, credential: Credential | undefined): void {
-    let verdict: BearerState;
+  function notify({ bearer, onState }: Watched, credential: Credential | undefined): void {
+    let state: BearerState;
     try {
-      verdict = { principal: judge(bearer, credential) };
+      state = { principal: judge(bearer, credential) };
     } catch (thrown) {
-      verdict = { failure: asFailure(thrown) };
+      state = { failure: asFailure(thrown) };
     }
-    onVerdict(verdict);
+    onState(state);
   }
 
   async function readAgain(): Promise<void> {
@@ -56,8 +56,8 @@ export function createBearerWatch({
   const complaint = "failed to read the bearers of open streams";
   return {
     ...createRepeatedJob({ run: readAgain, every, complaint }, parts),
-    add(bearer, onVerdict) {
-      const watched = { bearer, onVerdict };
+    add(bearer, onState) {
+      const watched = { bearer, onState };
       all.add(watched);
       return () => all.delete(watched);
     },

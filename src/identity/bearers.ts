@@ -9,7 +9,7 @@ import { matchesHash } from "../platform/secrets/secrets.ts";
 import { createBatchLoader } from "./batch-loader.ts";
 import { type BearerState, createBearerWatch } from "./bearer-watch.ts";
 
-/** Milliseconds. */
+/** Milliseconds; see `FreshCacheOptions`. */
 const freshFor = 5_000;
 const staleFor = 60_000;
 const patience = 300;
@@ -30,7 +30,7 @@ export interface Bearers {
   /** Like `lookUp`, but bypasses the cache, for refusals that must not depend on cached data. */
   lookUpFresh(bearer: Bearer): Promise<Principal>;
   /** Reports the state of a bearer every 2 s, and after changes, until the returned function is called. */
-  watch(bearer: Bearer, onVerdict: (verdict: BearerState) => void): () => void;
+  watch(bearer: Bearer, onState: (state: BearerState) => void): () => void;
   start(): void;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ const unknownBearer = () =>
   fail(
     "invalid-key",
     {},
-    { detail: "no API key has this name and secret: check that the whole key was copied, or create another" },
+    { detail: "the API key is unknown: check that the whole key was copied, or create a new key" },
   );
 
 /** Parses an Authorization header. Throws `unauthorized` or `invalid-key`. */
@@ -68,7 +68,7 @@ export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
   return { kind, id: token.id, secret: token.secret };
 }
 
-/** Throws if a bearer is not valid. Checks the secret first, so that strangers learn nothing about the bearer. */
+/** Throws if a bearer is not valid. Checks the secret first, so that only its holder learns the reason. */
 function assertUsable(
   credential: Credential | undefined,
   { secret }: BearerToken,

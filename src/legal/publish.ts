@@ -6,10 +6,10 @@ import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import {
   insertRevision,
   listOwners,
-  lockUntold,
-  noteAnnounced,
+  lockUnannounced,
+  markAnnounced,
   type RevisionRow,
-  revisionsAreUntold,
+  revisionsAreUnannounced,
 } from "./store.ts";
 
 /** Minimum milliseconds between the mail to owners and the effective date of a revision. */
@@ -55,18 +55,18 @@ export function termsMailTask({ db, clock, mailer }: TermsMailParts): DueTask {
   async function notifyAll(tx: Tx): Promise<void> {
     const now = clock.now();
     let soonest = now + notice;
-    for (const revision of await lockUntold(tx)) {
+    for (const revision of await lockUnannounced(tx)) {
       const effectiveAt = Math.max(revision.effective_at.getTime(), soonest);
       // Effective dates must be distinct.
       soonest = effectiveAt + 1;
       const announced = { ...revision, told_at: new Date(now), effective_at: new Date(effectiveAt) };
-      await noteAnnounced(tx, announced);
+      await markAnnounced(tx, announced);
       await notifyOwners(tx, announced);
     }
   }
 
   return {
-    isDue: () => revisionsAreUntold,
+    isDue: () => revisionsAreUnannounced,
     run: () => db.transaction(notifyAll),
     complaint: "failed to notify owners of new terms",
   };

@@ -33,7 +33,7 @@ export function createLegalService({ clock, legal }: LegalServiceParts): Service
           throw fail(
             "forbidden",
             {},
-            { detail: "only an owner or an admin of the account accepts its terms: ask one of them" },
+            { detail: "only an owner or an admin of the account can accept its terms: ask one of them" },
           );
         if (!(await legal.acceptable(revisionId))) throw notAcceptable();
         const acceptedAt = await insertAcceptance(tx, { accountId, revisionId, at: new Date(clock.now()) });

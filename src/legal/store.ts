@@ -20,16 +20,16 @@ export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<boo
 }
 
 /** Condition: a revision has not been announced. */
-export const revisionsAreUntold: RawBuilder<SqlBool> = sql`exists (select from terms_revisions where told_at is null)`;
+export const revisionsAreUnannounced: RawBuilder<SqlBool> = sql`exists (select from terms_revisions where told_at is null)`;
 
 /** Locks the unannounced revisions, earliest first. */
-export async function lockUntold(tx: Tx): Promise<RevisionRow[]> {
-  const untold = tx.sql.selectFrom("terms_revisions").selectAll().where("told_at", "is", null);
-  return await untold.orderBy("effective_at").forUpdate().skipLocked().execute();
+export async function lockUnannounced(tx: Tx): Promise<RevisionRow[]> {
+  const unannounced = tx.sql.selectFrom("terms_revisions").selectAll().where("told_at", "is", null);
+  return await unannounced.orderBy("effective_at").forUpdate().skipLocked().execute();
 }
 
 /** Records that a revision was announced, and its effective date. */
-export async function noteAnnounced(tx: Tx, { id, told_at, effective_at }: RevisionRow): Promise<void> {
+export async function markAnnounced(tx: Tx, { id, told_at, effective_at }: RevisionRow): Promise<void> {
   await tx.sql.updateTable("terms_revisions").set({ told_at, effective_at }).where("id", "=", id).execute();
 }
 

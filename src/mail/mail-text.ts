@@ -31,7 +31,7 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 }
 `;
 
-/** States to whom and why the mail was sent. */
+/** Formats the footer: the recipient, the deployment, and how to turn off optional mails. */
 function footOf({ to, kind }: Mail, publicUrl: string): string {
   const sent = `Sent to ${to} by Pilothouse at ${new URL(publicUrl).host}.`;
   return unlinked(isOptional(kind) ? `${sent} You can turn off these e-mails in the settings of the console.` : sent);

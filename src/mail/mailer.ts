@@ -7,8 +7,8 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { checkedMail, type Mail } from "./mail.ts";
 import { createOutbox, type MailOutbox } from "./mail-outbox.ts";
-import { createPost, postWidth } from "./post.ts";
 import { isOptional, readPreferences } from "./preferences.ts";
+import { createSmtpClient, smtpWidth } from "./smtp-client.ts";
 import { deleteMail, deleteOldMails, findMail, insertMail, type StoredMail } from "./store.ts";
 
 /** Pages that links in mails open. */
@@ -56,7 +56,7 @@ export interface MailerParts extends Pick<PlatformParts, "config" | "db" | "cloc
 const second = 1_000;
 const minute = 60 * second;
 
-/** Retries for servers that are down or use greylisting, dense at first so that links arrive before they expire. */
+/** Delays of retries. Servers may be down or use greylisting. Short at first, so that links arrive before they expire. */
 const schedule = [
   5 * second,
   30 * second,
@@ -73,7 +73,7 @@ const keptFor = 30 * 1_440 * minute;
 
 export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret }: MailerParts): Mailer {
   const { smtpUrl, mailFrom, publicUrl } = config;
-  const post = smtpUrl === undefined ? undefined : createPost({ smtpUrl, mailFrom, publicUrl });
+  const smtp = smtpUrl === undefined ? undefined : createSmtpClient({ smtpUrl, mailFrom, publicUrl });
   const contextOf = (id: string) => ({ accountId: id, purpose: "mail" });
 
   function open({ id, content }: StoredMail): Mail {
@@ -81,17 +81,17 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
     return JSON.parse(sealer.open(content, contextOf(id)).toString()) as Mail;
   }
 
-  const outbox = post || !config.embedded ? undefined : createOutbox(db, publicUrl, linkSecret, open);
+  const outbox = smtp || !config.embedded ? undefined : createOutbox(db, publicUrl, linkSecret, open);
   const sending = defineJob<MailJob>({
     kind: "mail",
-    width: postWidth,
+    width: smtpWidth,
     schedule,
     timeout: minute,
     async run({ data: { mailId } }) {
       const stored = await findMail(db, mailId);
       // An earlier attempt sent the mail, but its gateway crashed before it deleted the row.
       if (!stored) return;
-      await post?.send(mailId, open(stored));
+      await smtp?.send(mailId, open(stored));
       await deleteMail(db, mailId);
     },
   });
@@ -102,28 +102,28 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
    */
   async function isWanted(tx: Tx, { kind, userId }: Mail): Promise<boolean> {
     if (!isOptional(kind)) return true;
-    if (!post && !outbox) return false;
+    if (!smtp && !outbox) return false;
     return userId === undefined || (await readPreferences(tx, userId))[kind];
   }
 
   return {
     async send(tx, mail) {
       if (!(await isWanted(tx, mail))) return;
-      if (!post && !outbox)
+      if (!smtp && !outbox)
         throw fail(
           "feature-unavailable",
           {},
-          { detail: "this deployment sends no mails: its operator has to set SMTP_URL" },
+          { detail: "this deployment cannot send mail: its operator must set SMTP_URL" },
         );
       const id = ids.next("eml");
       const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));
       insertMail(tx, { id, userId: mail.userId, kind: mail.kind, content });
       // A single queue partition for the single SMTP server.
-      if (post) jobQueues.enqueue(tx, sending, { queue: "smtp", data: { mailId: id } });
+      if (smtp) jobQueues.enqueue(tx, sending, { queue: "smtp", data: { mailId: id } });
     },
     link: (page, token) => `${publicUrl}${linkPath(page)}#${token}`,
     outbox,
-    jobKinds: post ? [sending] : [],
+    jobKinds: smtp ? [sending] : [],
     jobs: [
       {
         run: () => deleteOldMails(db, new Date(clock.now() - keptFor)),
@@ -131,6 +131,6 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
         complaint: "failed to delete old mails",
       },
     ],
-    stop: () => post?.close(),
+    stop: () => smtp?.close(),
   };
 }

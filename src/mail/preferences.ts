@@ -20,10 +20,10 @@ export function isOptional(kind: string): kind is OptionalMailKind {
 }
 
 /** Preferences of a user, and when they were changed. */
-export type KeptPreferences = MailPreferences & { readonly updated_at?: Date };
+export type StoredPreferences = MailPreferences & { readonly updated_at?: Date };
 
 /** Reads the preferences of a user, or the defaults. */
-export async function readPreferences(db: Queryable, userId: string): Promise<KeptPreferences> {
+export async function readPreferences(db: Queryable, userId: string): Promise<StoredPreferences> {
   const row: Selectable<Schema["mail_preferences"]> | undefined = await db.sql
     .selectFrom("mail_preferences")
     .selectAll()
@@ -32,7 +32,7 @@ export async function readPreferences(db: Queryable, userId: string): Promise<Ke
   return row ?? defaults;
 }
 
-export async function keepPreferences(tx: Tx, userId: string, preferences: MailPreferences, at: Date): Promise<void> {
+export async function savePreferences(tx: Tx, userId: string, preferences: MailPreferences, at: Date): Promise<void> {
   const row = { ...preferences, updated_at: at };
   await tx.sql
     .insertInto("mail_preferences")

@@ -169,7 +169,7 @@ export async function revokeInvitesOf(tx: Tx, accountId: string, now: Date): Pro
 }
 
 /** Revokes a user's open invites to roles for which the user lost the right to invite. */
-export async function lapseInvites(
+export async function revokeInvitesBy(
   tx: Tx,
   { accountId, userId, roles, now }: { accountId: string; userId: string; roles: readonly InviteRole[]; now: Date },
 ): Promise<void> {

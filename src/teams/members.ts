@@ -8,7 +8,7 @@ import { fail } from "../platform/errors.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { notifyActivity } from "./activity.ts";
-import { type InviteRole, lapseInvites } from "./invite-store.ts";
+import { type InviteRole, revokeInvitesBy } from "./invite-store.ts";
 import { countOwners, deleteMember, findMember, type MemberRow, updateRole } from "./member-store.ts";
 
 /** Roles to which a member of each role may not invite. */
@@ -20,7 +20,7 @@ export interface Members {
    * `conflict` for the last owner.
    */
   setRole(tx: Tx, by: Principal, id: string, role: Role | undefined): Promise<{ member: MemberRow; before: Role }>;
-  /** Removes a member, and revokes its keys or passes them to the caller. Throws like `setRole`. */
+  /** Removes a member, and revokes the member's keys or transfers the keys to the caller. Throws like `setRole`. */
   remove(tx: Tx, by: Principal, id: string, keepKeys: boolean): Promise<Departure>;
   /**
    * Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for the last owner.
@@ -28,7 +28,7 @@ export interface Members {
   leave(tx: Tx, by: LoginPrincipal): Promise<Departure>;
 }
 
-/** A former member, and the identifiers of the member's keys that were revoked or passed on. */
+/** A former member, and the identifiers of the member's keys that were revoked or transferred. */
 export interface Departure {
   readonly member: MemberRow;
   readonly keys: readonly string[];
@@ -61,7 +61,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
   /** Applies the effects of a lower or lost role: revokes invites that exceed it, and drops cached bearers. */
   async function settle(tx: Tx, { account_id: accountId, user_id: userId }: MemberRow, role?: Role): Promise<void> {
     const roles: readonly InviteRole[] = role ? invitedAbove[role] : ["admin", "member"];
-    if (roles.length > 0) await lapseInvites(tx, { accountId, userId, roles, now: new Date(clock.now()) });
+    if (roles.length > 0) await revokeInvitesBy(tx, { accountId, userId, roles, now: new Date(clock.now()) });
     tx.afterCommit(() => bus.publish("bearer-changed", userId));
   }
 
@@ -88,8 +88,8 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
     },
     async remove(tx, by, id, keepKeys) {
       const member = await lock(tx, by, id);
-      // Members who remove themselves cannot pass their keys to themselves.
-      return end(tx, member, by, keepKeys && member.user_id !== by.userId ? "pass" : "revoke");
+      // Members who remove themselves cannot transfer their keys to themselves.
+      return end(tx, member, by, keepKeys && member.user_id !== by.userId ? "transfer" : "revoke");
     },
     async leave(tx, by) {
       const { accountId, userId } = by;

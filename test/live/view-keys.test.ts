@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { passKey } from "../../src/identity/api-keys/store.ts";
+import { transferKey } from "../../src/identity/api-keys/store.ts";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
 import { admitPerson } from "../../src/sessions/view-links/one-viewer.ts";
 import { insertViewLink } from "../../src/sessions/view-links/store.ts";
@@ -80,7 +80,7 @@ test("a link loses control when its key loses the scope", async () => {
   const { bearer, keyId } = await makeLink();
   expect(await bearers.lookUpFresh(bearer)).toMatchObject({ mayControl: true });
   const cut = { createdBy: null, scopes: ["sessions:read"] };
-  await running.app.db.transaction((tx) => passKey(tx, keyId, cut));
+  await running.app.db.transaction((tx) => transferKey(tx, keyId, cut));
   expect(await bearers.lookUpFresh(bearer)).toMatchObject({ mayControl: false });
 });
 

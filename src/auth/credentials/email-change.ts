@@ -3,9 +3,9 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { listMemberships } from "../../accounts/memberships.ts";
 import {
   canonicalEmail,
+  changeUserEmail,
   findUserByEmail,
   findUserOfLogin,
-  moveUser,
   type UserRow,
   updatePassword,
 } from "../../accounts/users.ts";
@@ -53,7 +53,7 @@ export function createEmailChange(parts: EmailChangeParts) {
     call: Call,
     { userId, email, action }: { userId: string; email: string; action: string },
   ) {
-    const before = await moveUser(tx, userId, email);
+    const before = await changeUserEmail(tx, userId, email);
     if (!before) throw fail("email-already-registered", {}, { detail: "the address now belongs to another user" });
     await revokeInvitesTo(tx, before.email, new Date(clock.now()));
     const data = { before: before.email, email };

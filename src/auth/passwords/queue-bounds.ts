@@ -11,8 +11,8 @@ interface QueueBoundsOptions {
 }
 
 /**
- * Creates a counter of waiting passwords. The counter returns a function that ends the wait, and throws `rate-limited` if
- * a limit is reached.
+ * Creates a counter of waiting passwords. The counter returns a function that ends the wait. It throws `rate-limited`
+ * if a limit is reached.
  */
 export function createQueueBounds({ all, ofAddress, what }: QueueBoundsOptions): (address: string) => () => void {
   const byAddress = new Map<string, number>();

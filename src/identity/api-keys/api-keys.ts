@@ -4,7 +4,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { createRepeatedJob } from "../../platform/repeated-job.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { allScopes } from "./scopes.ts";
-import { insertKey, keepUses, revokeExpiredKeys, revokeKey } from "./store.ts";
+import { insertKey, revokeExpiredKeys, revokeKey, saveUses } from "./store.ts";
 import { newKeySecret, writeToken } from "./token.ts";
 
 const times = {
@@ -49,11 +49,11 @@ export interface ApiKeys {
    */
   revoke(tx: Tx, id: string): Promise<boolean>;
   /** Makes every gateway reload a key after the commit. */
-  changed(tx: Tx, id: string): void;
+  publishChange(tx: Tx, id: string): void;
   /** Marks keys that expired more than 24 hours ago as revoked. */
   sweep(): Promise<void>;
   /** Records a use in memory; uses are written once a minute. */
-  used(id: string): void;
+  recordUse(id: string): void;
   start(): void;
   /** Writes recorded uses. */
   stop(): Promise<void>;
@@ -66,18 +66,18 @@ export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
 
   async function writeUses(): Promise<void> {
     if (uses.size === 0) return;
-    const noted = uses;
+    const recorded = uses;
     uses = new Map();
-    await keepUses(db, noted);
+    await saveUses(db, recorded);
   }
 
-  const changed = (tx: Tx, id: string): void => tx.afterCommit(() => bus.publish("bearer-changed", id));
+  const publishChange = (tx: Tx, id: string): void => tx.afterCommit(() => bus.publish("bearer-changed", id));
   const complaint = "failed to write last-used times of API keys";
   const job = createRepeatedJob({ run: writeUses, every: times.uses, complaint }, { clock, log });
   return {
-    changed,
+    publishChange,
     revoke(tx, id) {
-      changed(tx, id);
+      publishChange(tx, id);
       return revokeKey(tx, id, new Date(clock.now()));
     },
     async sweep() {
@@ -85,7 +85,7 @@ export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
       const expired = await revokeExpiredKeys(db, { before: new Date(now - times.remembered), now: new Date(now) });
       for (const id of expired) bus.publish("bearer-changed", id);
     },
-    used: (id) => void uses.set(id, clock.now()),
+    recordUse: (id) => void uses.set(id, clock.now()),
     start: job.start,
     async stop() {
       await job.stop();

@@ -5,7 +5,7 @@ import { fail } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import { areWithin } from "./address-list.ts";
 import { scopesOfRole } from "./scopes.ts";
-import { shareKey } from "./store.ts";
+import { lockKeyShared } from "./store.ts";
 
 /** Rights that a caller grants to others. Omitted fields default to the caller's own. */
 export interface GrantedRights {
@@ -45,7 +45,7 @@ const forbidden = (detail: string) => fail("forbidden", {}, { detail });
  */
 async function findGrantor(tx: Tx, principal: Principal): Promise<Grantor> {
   const { accountId } = principal;
-  const key = principal.kind === "key" ? await shareKey(tx, principal.keyId, accountId) : undefined;
+  const key = principal.kind === "key" ? await lockKeyShared(tx, principal.keyId, accountId) : undefined;
   if (principal.kind === "key" && (!key || key.revoked_at))
     throw fail("revoked-key", {}, { detail: "the key was revoked: use another one" });
   const userId = key ? key.created_by : (principal.userId ?? null);

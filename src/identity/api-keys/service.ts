@@ -55,7 +55,11 @@ async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyR
   const row = keyId.test(id) ? await lockKey(tx, id, principal.accountId) : undefined;
   if (!row) throw fail("not-found", {}, { detail: "no key has this id" });
   if (principal.role === "member" && row.created_by !== principal.userId)
-    throw fail("forbidden", {}, { detail: "members rotate and revoke only their own keys: ask an owner or an admin" });
+    throw fail(
+      "forbidden",
+      {},
+      { detail: "members can rotate and revoke only their own keys: ask an owner or an admin" },
+    );
   return row;
 }
 
@@ -70,7 +74,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
     return { row, token: writeToken({ id: key.id, secret }) };
   }
 
-  async function assertRoom(tx: Tx, accountId: string): Promise<void> {
+  async function assertBelowLimit(tx: Tx, accountId: string): Promise<void> {
     const account = await lockAccount(tx, accountId);
     const { apiKeys: limit, name: tier } = limits.of(account);
     const count = await countKeys(tx, accountId, new Date(clock.now()));
@@ -87,7 +91,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
       const { accountId } = call.principal;
       const id = call.ids.next("key");
       return call.commit(async (tx) => {
-        await assertRoom(tx, accountId);
+        await assertBelowLimit(tx, accountId);
         const { name } = request;
         const maker = await judgeGrant(tx, call.principal, (grantor) => readBounds(request, grantor));
         const bounds = readBounds(request, maker);
@@ -124,7 +128,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });
         // Makes gateways reload the old key with its new expiry.
-        parts.apiKeys.changed(tx, oldId);
+        parts.apiKeys.publishChange(tx, oldId);
         call.audit(tx, { subject: oldId, data: { name, new_key_id: id } });
         return create(RotateApiKeyResponseSchema, {
           id,

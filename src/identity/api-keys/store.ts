@@ -76,7 +76,7 @@ export async function lockKey(tx: Tx, id: string, accountId: string): Promise<Ap
 }
 
 /** Finds a key of an account with a shared lock, so that concurrent uses do not wait for each other. */
-export async function shareKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
+export async function lockKeyShared(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
   return selectKey(tx, id, accountId).forShare().executeTakeFirst();
 }
 
@@ -122,13 +122,13 @@ export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiK
 }
 
 /** Creator of keys, in one account or in all. */
-export interface KeyMakerId {
+export interface KeyCreatorId {
   readonly accountId?: string;
   readonly userId: string;
 }
 
 /** Locks and returns the valid keys that a user created. */
-export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyMakerId, now: Date): Promise<ApiKeyRow[]> {
+export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyCreatorId, now: Date): Promise<ApiKeyRow[]> {
   return tx.sql
     .selectFrom("api_keys")
     .selectAll()
@@ -142,7 +142,7 @@ export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyMakerId, 
 }
 
 /** Changes the creator and the scopes of a key. */
-export async function passKey(
+export async function transferKey(
   tx: Tx,
   id: string,
   to: { readonly createdBy: string | null; readonly scopes: readonly string[] },
@@ -196,6 +196,6 @@ const usedStatement: NamedStatement = {
 };
 
 /** Writes when keys were last used. */
-export async function keepUses(db: Database, uses: ReadonlyMap<string, number>): Promise<void> {
+export async function saveUses(db: Database, uses: ReadonlyMap<string, number>): Promise<void> {
   await db.named(usedStatement, [[...uses.keys()], [...uses.values()].map((at) => new Date(at))]);
 }

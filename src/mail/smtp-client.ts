@@ -4,36 +4,36 @@ import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
 
 /** Maximum number of mails sent at once. */
-export const postWidth = 5;
+export const smtpWidth = 5;
 
 /** Milliseconds. An attempt takes little more than the sum of these timeouts. */
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, dnsTimeout: 10_000, socketTimeout: 20_000 };
 
 /** SMTP server and sender. */
-export interface PostOptions {
+export interface SmtpOptions {
   readonly smtpUrl: string;
   readonly mailFrom: string;
   readonly publicUrl: string;
 }
 
 /** Sends mails through an SMTP server. */
-export interface Post {
+export interface SmtpClient {
   /** Throws `Hopeless` if the server rejects the mail permanently. */
   send(id: string, mail: Mail): Promise<void>;
   close(): void;
 }
 
-/** Loads the package. Without SMTP, a gateway starts with 90 ms less CPU. */
+/** Loads nodemailer only for SMTP, because loading takes 90 ms of CPU. */
 function loadNodemailer(): typeof import("nodemailer") {
   return createRequire(import.meta.url)("nodemailer");
 }
 
 /** Creates an SMTP client, which connects on demand. */
-export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post {
+export function createSmtpClient({ smtpUrl, mailFrom, publicUrl }: SmtpOptions): SmtpClient {
   const transport = loadNodemailer().createTransport({
     url: smtpUrl,
     pool: true,
-    maxConnections: postWidth,
+    maxConnections: smtpWidth,
     ...timeouts,
   });
   const domain = /@([^>\s]+)/.exec(mailFrom)?.[1] ?? "localhost";
@@ -52,7 +52,7 @@ export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post 
           "Auto-Submitted": "auto-generated",
           ...(unsubscribe && {
             "List-Unsubscribe": `<${unsubscribe.oneClick}>`,
-            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+            "List-Unsubscribe-SmtpClient": "List-Unsubscribe=One-Click",
           }),
         },
         disableFileAccess: true,
