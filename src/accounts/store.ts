@@ -18,7 +18,7 @@ interface AccountsTable {
   created_at: Stamp;
   /** Operator overrides of the tier's limits. Expired overrides are pruned. */
   overrides: JSONColumnType<Override[], string | undefined, string>;
-  /** When the operator disabled or an owner deleted the account. Its credentials are then revoked, and logins rejected. */
+  /** When the operator disabled or an owner deleted the account. Its credentials are revoked, and logins are rejected. */
   disabled_at: Generated<Date | null>;
   /** Until when the account can be restored. Set when an owner deletes the account, which also disables it. */
   deletes_at: Generated<Date | null>;

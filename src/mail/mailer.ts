@@ -56,7 +56,7 @@ export interface MailerParts extends Pick<PlatformParts, "config" | "db" | "cloc
 const second = 1_000;
 const minute = 60 * second;
 
-/** Delays of retries. Servers may be down or use greylisting. Short at first, so that links arrive before they expire. */
+/** Delays of retries, as servers may be down or use greylisting. Short at first, so that links arrive in time. */
 const schedule = [
   5 * second,
   30 * second,
