@@ -54,7 +54,7 @@ export const jobMigrations: Migrations = {
       leased_until timestamptz,
       primary key (kind, queue)
     )`,
-    // Indexes unclaimed queues only, so that claims do not scan held ones.
+    // Indexes unclaimed queues only, so that claims do not scan claimed queues.
     "create index job_queues_free on job_queues (kind, due_at) where claim is null",
     "create index job_queues_held on job_queues (claim) where claim is not null",
 

@@ -56,7 +56,7 @@ export async function launchComparison() {
   const { frameTree } = await cdp.send("Page.getFrameTree");
   return {
     async compare(name: ObservedPage, isWhole: boolean): Promise<SnapshotComparison> {
-      // A document of its own for each comparison.
+      // A new document for each comparison.
       await page.goto("about:blank");
       await page.setContent(observedHtml(name));
       return compareSnapshots(page, cdp, frameTree.frame.id, isWhole);
@@ -67,7 +67,7 @@ export async function launchComparison() {
 
 async function compareSnapshots(page: Page, cdp: CDPSession, frameId: string, isWhole: boolean) {
   using progress = new CommandProgress(bounds.timeMs, []);
-  // The boundary to the worker's code, which needs no more of a page than this.
+  // Only the members of a session page that the worker's code uses here.
   const sessionPage = {
     id: "page_1",
     cdp,
@@ -109,7 +109,7 @@ function boxesInView(): string[] {
       [right, bottom] = [Math.min(right, clip.right), Math.min(bottom, clip.bottom)];
     }
     const isFlat = width * height === 0;
-    // A hit test may miss an element that is hardly in view.
+    // A hit test may miss an element that is barely in view.
     if (isFlat || (right > left + 2 && bottom > top + 2)) boxes.add([x, y, width, height].map(Math.round).join());
   }
   return [...boxes];
@@ -155,7 +155,7 @@ function numberElement(element: Element): string {
   return element.getAttribute("data-mark") ?? "";
 }
 
-/** Numbers what the page lists and what is focusable. Runs in the page. */
+/** Numbers the elements in `window.acting` and the focusable elements. Runs in the page. */
 function numberOthers(isWhole: boolean): [string, string][] {
   const { acting } = globalThis as unknown as { acting: Element[] };
   const focusable = [

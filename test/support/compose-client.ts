@@ -13,7 +13,7 @@ export interface ComposeRun {
   readonly product: string;
   /** Number of navigations by status, or by the error of the connection. */
   readonly navigations: Readonly<Record<string, number>>;
-  /** `live`, or why the session has ended, of each session by gRPC. */
+  /** Each session's state over gRPC: `live`, or the reason for its end. */
   readonly ends: readonly string[];
 }
 

@@ -63,7 +63,7 @@ export interface FakeWorkerOptions {
   readonly token: string;
   readonly slots?: number;
   readonly pool?: string;
-  /** Methods that the worker does not have, as one of an earlier release. */
+  /** Methods that the worker lacks, like a worker of an earlier release. */
   readonly lacks?: readonly (keyof Handlers)[];
   readonly handlers?: Partial<Handlers>;
 }

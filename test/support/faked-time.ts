@@ -45,7 +45,7 @@ function durationOf(place: string): number {
   return numbers.reduce((sum, each) => sum + Number(each.replaceAll("_", "")), 0);
 }
 
-/** Starts what the duration limits. The limit has ended when the returned promise settles or `onOver` is called. */
+/** Starts the operation that the duration limits. The duration has ended when the returned promise settles or `onOver` is called. */
 export type Begin = (onOver: () => void) => unknown;
 
 /**

@@ -44,7 +44,7 @@ async function actOnAll(session: DrivenSession, site: GeneratedSite, seed: numbe
   let count = 0;
   for (const [number, { ref, role }] of things) {
     if (!active.includes(number)) {
-      // The cover of an element outside the viewport is detected only after scrolling.
+      // Outside the viewport, an element in front of another is detected only after scrolling.
       if (!html.includes(`thing-${number}</button><div class=cover>`)) faults.push(`thing-${number} has a reference`);
       continue;
     }

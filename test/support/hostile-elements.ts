@@ -41,7 +41,7 @@ export const elementCases: readonly HostileCase[] = [
   },
 ];
 
-/** More of these cases, with the same causes as in driver/elements. */
+/** More of these cases, for long test runs. The tests in driver/elements cover the same causes. */
 export const longElementCases: readonly HostileCase[] = [
   {
     name: "reports what covers an element",

@@ -74,7 +74,7 @@ export class LlmProvider implements AsyncDisposable {
   /** Key for requests to the present script. */
   key = "good-key-x0";
 
-  /** Begins a script with a key of its own. Late requests with earlier keys get no answer and are not recorded. */
+  /** Begins a script with a new key. Late requests with earlier keys get no answer and are not recorded. */
   begin(script: Script = () => ({ text: "Done." })): void {
     this.#pastKeys.add(this.key);
     this.key = `good-key-x${this.#pastKeys.size}`;

@@ -47,7 +47,7 @@ export class OtlpReceiver implements AsyncDisposable {
   }
 }
 
-/** Fields of a message by number. Messages, texts and bytes are bytes; numbers are numbers. */
+/** Fields of a message by number. Nested messages, strings and bytes are read as bytes. */
 class Fields {
   readonly #values = new Map<number, (Uint8Array | number)[]>();
 

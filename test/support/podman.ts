@@ -14,7 +14,7 @@ export function hasPodman(untested: string): boolean {
 
 const settings = ["--runtime", "runc", "--cgroup-manager", "cgroupfs"];
 
-/** At most the limits of a machine that is itself a container. */
+/** Limits of containers. Higher limits fail on a machine that is itself a container. */
 export const limits = ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096", "--shm-size", "2g"];
 
 /** Runs podman and returns its output. */

@@ -14,7 +14,7 @@ export class PostgresBetween {
   readonly url: string;
   /** Directory of the proxy's socket. */
   readonly #directory: string;
-  /** In order of their arrival. */
+  /** Connections of clients, in order of arrival. */
   readonly connections: Socket[] = [];
   /** Number of messages from clients, at least one for each round trip. */
   asked = 0;

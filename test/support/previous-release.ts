@@ -9,7 +9,7 @@ export interface PreviousRelease extends AsyncDisposable {
   readonly root: string;
 }
 
-/** Milliseconds. Without network, installing packages takes the longest. */
+/** Timeout of a command in milliseconds. Installing packages takes the longest. */
 const timeout = 600_000;
 
 const run = promisify(execFile);

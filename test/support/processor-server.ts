@@ -30,7 +30,7 @@ export interface ProcessorServer extends AsyncDisposable {
   notices(): SentNotice[];
   /** Returns the processor's data of an invoice. */
   invoice(id: string): Promise<Thing | undefined>;
-  /** Performs an action at the processor and takes the resulting webhooks. */
+  /** Performs an action at the processor. Removes and returns the resulting webhooks. */
   act(id: string, action: string): Promise<SentNotice[]>;
   /** Replaces the response body for a path. A promise that never resolves simulates a hanging processor. */
   answer: (path: string, body: string) => string | Promise<string>;

@@ -56,7 +56,7 @@ export class StatementProxy implements AsyncDisposable {
     return this.#held.promise;
   }
 
-  /** Breaks all connections, as if the server had gone away. New connections are accepted at once. */
+  /** Breaks all connections, as if the server had crashed. New connections are accepted at once. */
   breakOff(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

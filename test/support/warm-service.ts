@@ -16,7 +16,7 @@ import { restClient } from "./rest.ts";
 import { type Service, serviceEnv } from "./service.ts";
 import type { NotedService, OutsidePorts } from "./warm-services.ts";
 
-/** Shared service without the means to end it, and with a key of the file's own account. */
+/** Shared service with a key of the file's own account. The file cannot end the service's processes. */
 export type WarmService = Omit<Service, "supervisor" | "output" | "restart">;
 
 /** Shared service and what its pages may reach: the fixture site and the file's own sites on two ports. */
@@ -30,7 +30,7 @@ export interface Borrowed {
   readonly permittedPort: number;
   /** Lines that the service printed when it was ready. */
   readonly welcome: string;
-  /** Key that the service made for the developer. */
+  /** Key of the service's developer account. */
   readonly developerKey: string;
 }
 
@@ -40,7 +40,7 @@ const startMs = 60_000;
 const adHosts = fileURLToPath(new URL("ad-hosts.txt", import.meta.url));
 
 /**
- * Borrows the service that files of this vitest worker share, with its site. The first file starts the service. `stop`
+ * Returns the service that files of this vitest worker share, with its site. The first file starts the service. `stop`
  * ends only what this file has opened.
  */
 export async function borrowService(): Promise<Borrowed> {

@@ -11,7 +11,7 @@ import {
   type WireFault,
 } from "./dialect.ts";
 
-/** Fields of a request: ai.google.dev/api/generate-content#request-body. Nested ones are of the client's types. */
+/** Fields of a request: ai.google.dev/api/generate-content#request-body. Nested fields are those of the client's types. */
 const knownOfRequest = new Set([
   "contents",
   "systemInstruction",
@@ -53,7 +53,7 @@ function checkPart(part: Body, at: string): WireFault | undefined {
   return undefined;
 }
 
-/** As many responses follow in the message after calls: ai.google.dev/gemini-api/docs/function-calling. */
+/** The message after calls has one response for each call: ai.google.dev/gemini-api/docs/function-calling. */
 function checkPairs(contents: readonly Body[]): WireFault | undefined {
   let calls: string[] = [];
   for (const { parts } of [...contents, { parts: [] }]) {
