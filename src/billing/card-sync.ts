@@ -91,10 +91,11 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
     const accountId = owner.account_id;
     const returned = reconciles ? await listReturnedCharges(db, card, owner) : [];
     for (const id of charge === undefined ? returned : [charge]) await cancelForReturnedCharge(card, customerId, id);
-    const isGone = await isDeleted(db, accountId);
-    if (isGone) await stopRenewal(parts, card, customerId);
+    const isAccountDeleted = await isDeleted(db, accountId);
+    if (isAccountDeleted) await stopRenewal(parts, card, customerId);
     let { data } = await listCardSubscriptions(card, customerId);
-    if (!isGone && (await resumeRenewal(card, data))) data = (await listCardSubscriptions(card, customerId)).data;
+    if (!isAccountDeleted && (await resumeRenewal(card, data)))
+      data = (await listCardSubscriptions(card, customerId)).data;
     await db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       const known = await listSubscriptions(tx, accountId, card.isSandbox);

@@ -55,8 +55,8 @@ export async function handleCardWebhook(
   if (!customer || id === "") return true;
   const kind = String(event.type).slice(0, longestId);
   await db.transaction(async (tx) => {
-    const kept = { id, processor: "stripe", kind, subject: customer.id, now: new Date(clock.now()) };
-    if (!(await saveProcessorWebhook(tx, kept))) return;
+    const record = { id, processor: "stripe", kind, subject: customer.id, now: new Date(clock.now()) };
+    if (!(await saveProcessorWebhook(tx, record))) return;
     const data: CardJob = charge === "" ? {} : { charge };
     jobQueues.enqueue(tx, cardJob, { queue: customer.id, data });
   });

@@ -44,8 +44,8 @@ export async function handleOrderWebhook(
   const order = await findOrderOfInvoice(db, notice.invoiceId, isSandbox);
   if (!order) return true;
   await db.transaction(async (tx) => {
-    const kept = { id: `btcpay:${notice.id}`, processor: "btcpay", kind: notice.kind, subject: order.id };
-    if (!(await saveProcessorWebhook(tx, { ...kept, now: new Date(clock.now()) }))) return;
+    const record = { id: `btcpay:${notice.id}`, processor: "btcpay", kind: notice.kind, subject: order.id };
+    if (!(await saveProcessorWebhook(tx, { ...record, now: new Date(clock.now()) }))) return;
     jobQueues.enqueue(tx, orderJob, { queue: order.id, data: {} });
   });
   return true;

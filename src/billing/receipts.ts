@@ -84,9 +84,9 @@ function readFonts(): NonNullable<typeof fonts> {
 }
 
 /** Splits text into runs of one font. */
-const stretches =
+const fontRuns =
   /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+|[^\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+/gu;
-const isChinese = (stretch: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(stretch);
+const isChinese = (run: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(run);
 
 /** Points. The fonts differ in height: lines use the height of the taller font and the baseline of DejaVu Sans. */
 const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8, ascent: 9.28 };
@@ -116,7 +116,7 @@ export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
     document.fillColor("#5a6577").text(name, layout.margin, y, { width: layout.name, ...lines.plain });
     document.fillColor("#1c2330").text("", left, y, { width, ...lines.plain });
     for (const value of values) {
-      const parts = value.match(stretches) ?? [" "];
+      const parts = value.match(fontRuns) ?? [" "];
       for (const [at, part] of parts.entries()) {
         const font = isChinese(part) ? "chinese" : "plain";
         document.font(font).text(part, { width, continued: at < parts.length - 1, ...lines[font] });

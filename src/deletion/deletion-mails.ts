@@ -19,14 +19,14 @@ export function deletionMail(
 ): Mail {
   const day = deletesAt.toISOString().slice(0, 16).replace("T", " ");
   const done = `${by} deleted the account ${accountName}. Its keys and logins no longer work, and its sessions have ended.`;
-  const way =
+  const restoration =
     url === undefined
       ? `An owner can restore it until ${day} UTC.`
       : `You can restore it with the link until ${day} UTC. After that, its data is deleted permanently.`;
   return mailTo(userOf(member), {
     kind: "security",
     subject: "Your account was deleted",
-    lines: [done, way],
+    lines: [done, restoration],
     ...(url !== undefined && { button: { label: "Restore the account", url } }),
   });
 }

@@ -22,12 +22,12 @@ interface Watched {
   readonly onState: (state: BearerState) => void;
 }
 
-/** Creates a watch. `judge` throws if a bearer is not valid. */
+/** Creates a watch. `verify` throws if a bearer is not valid. */
 export function createBearerWatch({
-  judge,
+  verify,
   ...parts
 }: {
-  judge(bearer: Bearer, credential: Credential | undefined): Principal;
+  verify(bearer: Bearer, credential: Credential | undefined): Principal;
   clock: Clock;
   log: Log;
 }): BearerWatch {
@@ -36,7 +36,7 @@ export function createBearerWatch({
   function notify({ bearer, onState }: Watched, credential: Credential | undefined): void {
     let state: BearerState;
     try {
-      state = { principal: judge(bearer, credential) };
+      state = { principal: verify(bearer, credential) };
     } catch (thrown) {
       state = { failure: asFailure(thrown) };
     }

@@ -97,7 +97,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     capacity: cacheCapacity,
     clock,
   });
-  const watch = createBearerWatch({ judge, clock, log });
+  const watch = createBearerWatch({ verify, clock, log });
   let unsubscribe: (() => void) | undefined;
 
   /** Loads a credential. The cache key is the kind's prefix, a space and the id. */
@@ -115,7 +115,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
 
   const keyOf = ({ kind, id }: Bearer): string => `${kind.prefix} ${id}`;
 
-  function judge(bearer: Bearer, credential: Credential | undefined): Principal {
+  function verify(bearer: Bearer, credential: Credential | undefined): Principal {
     assertUsable(credential, bearer, clock.now());
     return credential.principal;
   }
@@ -125,22 +125,23 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     void watch.runNow();
   }
 
-  /** Like `judge`, but also throws if the bearer can no longer open streams. */
-  function judgeOnAdmission(bearer: Bearer, credential: Credential | undefined): Principal {
-    const principal = judge(bearer, credential);
+  /** Like `verify`, but also throws if the bearer can no longer open streams. */
+  function verifyForAdmission(bearer: Bearer, credential: Credential | undefined): Principal {
+    const principal = verify(bearer, credential);
     const { opensUntil } = credential ?? {};
     if (opensUntil && opensUntil.getTime() <= clock.now()) throw fail("expired-key", {}, { detail: expired });
     return principal;
   }
 
-  const lookUp = async (bearer: Bearer): Promise<Principal> => judgeOnAdmission(bearer, await cache.get(keyOf(bearer)));
+  const lookUp = async (bearer: Bearer): Promise<Principal> =>
+    verifyForAdmission(bearer, await cache.get(keyOf(bearer)));
 
   return {
     read: (authorization) => readBearer(authorization, kinds),
     peek(bearer) {
       const credential = cache.peek(keyOf(bearer));
       try {
-        return credential && judgeOnAdmission(bearer, credential);
+        return credential && verifyForAdmission(bearer, credential);
       } catch {
         return undefined;
       }

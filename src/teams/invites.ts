@@ -63,7 +63,7 @@ const invalidToken = () =>
   fail(
     "invalid-auth-token",
     {},
-    { detail: "the invite is malformed, used, revoked, expired, or for another address: ask for a new invite" },
+    { detail: "the invite is malformed, used, revoked, expired, or for another address: ask for another invite" },
   );
 
 export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invites {

@@ -66,7 +66,8 @@ export interface FanOutParts extends Pick<PlatformParts, "bus" | "ids" | "clock"
   readonly notices: DeliveryNotices;
 }
 
-const wants = ({ events }: Subscriber, { type }: StoredEvent): boolean => events.includes("*") || events.includes(type);
+const subscribesTo = ({ events }: Subscriber, { type }: StoredEvent): boolean =>
+  events.includes("*") || events.includes(type);
 
 function groupByAccount(all: readonly StoredEvent[], subscribers: readonly Subscriber[]): AccountEvents[] {
   const byAccount = Map.groupBy(subscribers, ({ account_id: id }) => id);
@@ -76,7 +77,7 @@ function groupByAccount(all: readonly StoredEvent[], subscribers: readonly Subsc
       eventId: event.id,
       eventType: event.type,
       subject: event.subject,
-      endpointIds: (byAccount.get(accountId) ?? []).filter((each) => wants(each, event)).map(({ id }) => id),
+      endpointIds: (byAccount.get(accountId) ?? []).filter((each) => subscribesTo(each, event)).map(({ id }) => id),
     })),
   }));
 }

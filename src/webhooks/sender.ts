@@ -87,9 +87,9 @@ export function createSender({ config, clock = systemClock, timeoutMs = wholeMs,
     },
     async send(attempt, signal) {
       const startedAt = new Date(clock.now());
-      const begun = performance.now();
+      const startMs = performance.now();
       const outcome = await exchange(attempt, signal).catch((fault: unknown) => ({ error: reasonOf(fault) }));
-      return { startedAt, durationMs: Math.round(performance.now() - begun), ...outcome };
+      return { startedAt, durationMs: Math.round(performance.now() - startMs), ...outcome };
     },
     stop: () => fetch[Symbol.dispose](),
   };

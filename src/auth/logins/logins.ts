@@ -79,7 +79,7 @@ async function findAccount(db: Queryable, userId: string, accountId: string | un
   const [found] = matching.filter(({ isDisabled }) => !isDisabled);
   if (found) return found;
   if (all.length === 0)
-    throw fail("forbidden", {}, { detail: "the user is a member of no account: ask an owner for another invite" });
+    throw fail("forbidden", {}, { detail: "the user is not a member of any account: ask an owner for a new invite" });
   const detail = matching.length > 0 ? "the account is disabled" : "the user is not a member of the account";
   throw fail("forbidden", {}, { detail });
 }

@@ -120,7 +120,8 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const user = await findUserOfLogin(db, login);
       const { totp_seed: sealed, totp_begun_at: begunAt } = user;
       const now = clock.now();
-      const noEnrolment = () => conflict("no enrolment was begun within 10 minutes: begin with POST /v1/auth/mfa/totp");
+      const noEnrolment = () =>
+        conflict("no enrolment was started within the last 10 minutes: start one with POST /v1/auth/mfa/totp");
       if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentWaits)
         throw noEnrolment();
       return tryCode(user, async (tx) => {

@@ -60,7 +60,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const requested = new Set(request.scope?.split(" ").filter(Boolean));
     const [missing] = requested.difference(principal.scopes);
     if (missing !== undefined)
-      throw oauthError("invalid_scope", `the key lacks the scope ${missing}: leave it out of scope`);
+      throw oauthError("invalid_scope", `the key lacks the scope ${missing}: remove it from scope`);
     const scopes = [...(requested.size > 0 ? requested : principal.scopes)];
     const [id, secret, now] = [ids.next("tok"), newTokenSecret(), clock.now()];
     const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);

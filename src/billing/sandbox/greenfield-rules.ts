@@ -116,8 +116,8 @@ export function readGreenfield(
     body,
   }: { readonly url: URL; readonly headers: Readonly<Record<string, string>>; readonly body: string },
 ): Thing {
-  const strange = [...url.searchParams.keys()].filter((name) => !queries[route]?.includes(name));
-  if (strange.length > 0) throw refusal(strange.map((path) => ({ path, message: "unknown parameter" })));
+  const unknown = [...url.searchParams.keys()].filter((name) => !queries[route]?.includes(name));
+  if (unknown.length > 0) throw refusal(unknown.map((path) => ({ path, message: "unknown parameter" })));
   const rules = bodies[route];
   if (!rules) return {};
   if (!headers["content-type"]?.startsWith("application/json"))

@@ -76,7 +76,7 @@ function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, rol
       `your own key or token expires at ${end.toISOString()}, and anything it creates must expire by then`,
     );
   if (addresses && !areWithin(addresses, grantor.addresses))
-    throw forbidden("your own key is limited to some addresses, and the grant would be usable from others");
+    throw forbidden("your own key allows only some addresses, and the grant must not allow others");
 }
 
 /**
