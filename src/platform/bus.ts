@@ -24,7 +24,7 @@ export interface BusMessages {
   "profile-offered": string;
   /** A slot of a worker may be free. */
   capacity: "";
-  /** Id of an account whose sessions have become fewer, or whose creates wait for fewer others. */
+  /** Id of an account that has fewer running sessions or fewer waiting creates than before. */
   "slot-freed": string;
   /** A change in an account, as written by `publishChange`. */
   "account-changed": string;

@@ -3,18 +3,18 @@ import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Clock } from "./clock.ts";
 
-/** Milliseconds between two reads. Reading also finds files whose directory is a replaced symbolic link. */
+/** Milliseconds between reads. Unlike a file watcher, reads also detect a replaced symbolic link to the directory. */
 const readEvery = 10_000;
 
-/** Paths of PEM files: a certificate, its key, and possibly the authorities that are trusted. */
+/** Paths of PEM files: a certificate, its key, and optionally the trusted authorities. */
 type Paths = Readonly<Record<"cert" | "key", string> & { ca?: string }>;
 
 type Contents<Files extends Paths> = Readonly<Record<keyof Files, Buffer>>;
 
-/** The methods of a log that services and workers share. */
+/** Log methods that the logs of the service and of workers have in common. */
 export type CertificateLog = Readonly<Record<"info" | "error", (fields: object, message: string) => void>>;
 
-/** The files of a certificate, which are read again while they are used. */
+/** Files of a certificate. After `start`, reads them again at an interval. */
 export class CertificateFiles<Files extends Paths> {
   readonly #files: Files;
   readonly #clock: Pick<Clock, "every">;
@@ -23,7 +23,7 @@ export class CertificateFiles<Files extends Paths> {
   #complaint = "";
   #stop: (() => void) | undefined;
 
-  /** Reads the files. Throws if one of them cannot be read. */
+  /** Reads the files. Throws if a file cannot be read. */
   constructor(files: Files, { clock, log }: { clock: Pick<Clock, "every">; log: CertificateLog }) {
     this.#files = files;
     this.#clock = clock;

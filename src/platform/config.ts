@@ -73,7 +73,7 @@ export interface Config {
   readonly redisUrl: string | undefined;
   readonly role: ProcessRole;
   readonly workerToken: string | undefined;
-  /** Kubernetes: where to set the deletion cost of the workers' pods. */
+  /** On Kubernetes: the worker pods whose deletion cost is set. */
   readonly workerPods: WorkerPods | undefined;
   readonly tls: TlsFiles | undefined;
   readonly fleetTls: FleetTlsFiles | undefined;
@@ -98,7 +98,7 @@ export interface Config {
   readonly llmAllow: readonly string[];
   /** HTTP proxy for requests to servers of customers and providers. */
   readonly outgoingProxy: string | undefined;
-  /** File of certificate authorities that are trusted in addition for these requests. */
+  /** File of additional certificate authorities to trust for these requests. */
   readonly outgoingCaFile: string | undefined;
   /** Base addresses that replace those of LLM providers, such as a proxy. */
   readonly llmAddresses: LlmAddresses;
@@ -141,11 +141,11 @@ export interface WorkerPods {
 export interface ProcessOwner {
   readonly uid: number;
   readonly home: string;
-  /** Whether standard error, which has the log, is a terminal. */
+  /** Whether standard error, to which the log is written, is a terminal. */
   readonly hasTerminal?: boolean;
 }
 
-/** Maximum length of a unix socket path without the closing zero (sockaddr_un has 108 bytes on Linux, 104 on macOS). */
+/** Maximum length of a unix socket path without the final zero (sockaddr_un has 108 bytes on Linux, 104 on macOS). */
 const longestSocketPath = 103;
 
 /** Longest socket path within DATA_DIR. */
@@ -190,7 +190,7 @@ function readLiveKit(read: EnvironmentReader): LiveKitConfig | undefined {
   return url === undefined ? undefined : { url, key: given("LIVEKIT_API_KEY"), secret: given("LIVEKIT_API_SECRET") };
 }
 
-/** Returns a reader of variables that are required together with `first`. */
+/** Returns a function that reads a variable which is required if `first` is set. */
 function neededBeside(read: EnvironmentReader, first: string): (name: string) => string {
   return (name) => {
     const value = read.text(name);
@@ -225,7 +225,7 @@ function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): 
   return directory;
 }
 
-/** Returns the proxy check target. Any IP address counts as private, because only workers can judge addresses. */
+/** Returns the proxy check target. Any IP address counts as private, because only workers check addresses. */
 function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   const value = read.text("PROXY_CHECK");
   if (value !== undefined && !parseTarget(value)) {
@@ -274,13 +274,13 @@ function readMail(
   return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", operatorEmail, signup };
 }
 
-/** Reads where the workers' pods are. Kubernetes sets the address of its API server in each pod. */
+/** Reads the location of the workers' pods. Kubernetes sets the address of its API server in each pod. */
 function readWorkerPods(read: EnvironmentReader): WorkerPods | undefined {
   const namespace = read.text("WORKER_PODS");
   if (namespace === undefined) return undefined;
   const host = read.text("KUBERNETES_SERVICE_HOST");
   if (!isPoolName(namespace) || host === undefined)
-    throw new ConfigError("WORKER_PODS", "accepts a namespace of Kubernetes, in a pod of the same cluster");
+    throw new ConfigError("WORKER_PODS", "accepts a Kubernetes namespace, and only in a pod of the same cluster");
   return { namespace, host, port: readPort(read, "KUBERNETES_SERVICE_PORT", 443) };
 }
 

@@ -8,7 +8,7 @@ export interface DataOwner {
   home: string;
 }
 
-/** Returns the data directory: `DATA_DIR`, else the system-wide one for root, else the user's. */
+/** Returns the data directory: `DATA_DIR`, else /var/lib/pilothouse for root, else a directory in the user's home. */
 export function dataDirectory({ env, uid, home }: DataOwner): string {
   if (env.DATA_DIR) return env.DATA_DIR;
   if (uid === 0) return "/var/lib/pilothouse";

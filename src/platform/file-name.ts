@@ -4,7 +4,7 @@ const longest = 255;
 /** Maximum length of a preserved extension in bytes. */
 const longestEnding = 32;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
 const unfit = /[/\\\u0000-\u001f\u007f-\u009f]/g;
 
 /** Returns the fault of a session file's name, or undefined. */

@@ -62,7 +62,7 @@ export function createInternalServer({
   function answerTo(path: string, authority: string): Answer | Promise<Answer> {
     // Rejects other host names to prevent DNS rebinding by web pages.
     if (isLoopback(host) && !isLoopback(hostName(authority)))
-      return { status: 400, body: "not a name of this service\n" };
+      return { status: 400, body: "expected a loopback name in the Host header\n" };
     if (path.startsWith(scalePrefix)) return scale(path.slice(scalePrefix.length));
     return answers[path]?.() ?? { status: 404, body: "not found\n" };
   }

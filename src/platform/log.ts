@@ -44,7 +44,7 @@ export function createLog(level: LogLevel, output: LogDestination = process.stde
   return pino({ level, base: null, redact: { paths: redactionPaths(), censor: "[redacted]" } }, destination);
 }
 
-/** Formats a log line for a terminal: `10:34:21 warn  the worker is lost worker=wrk_1`. */
+/** Formats a log line for a terminal: `10:34:21 warn  the worker is lost worker_id=wrk_1`. */
 function shortLine(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line);
   const words = [new Date(time).toTimeString().slice(0, 8), pino.levels.labels[level]?.padEnd(5), msg];

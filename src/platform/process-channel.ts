@@ -104,7 +104,7 @@ export function linkToSupervisor(): SupervisorLink | undefined {
     else if (message.kind === "ask") void reply(message.id, message.question);
     else local.publish(message.channel, message.message as never);
   });
-  // The supervisor has ended. The next supervisor starts its own processes on the same ports.
+  // If the supervisor has ended, frees the ports for the processes of the next supervisor.
   process.once("disconnect", () => process.exit(1));
   return {
     bus: {

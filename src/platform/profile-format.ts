@@ -28,13 +28,13 @@ export async function readManifest<Cookie>(
   const fill = async (length: number): Promise<void> => {
     while (head.length < length) {
       const { value, done } = await chunks.next();
-      if (done) throw new Error("profile store is truncated");
+      if (done) throw new Error(`expected a profile manifest of ${length} bytes, got ${head.length}`);
       head = Buffer.concat([head, value]);
     }
   };
   await fill(4);
   const end = 4 + head.readUInt32BE(0);
-  if (end > longest) throw new Error("expected a manifest in the profile store");
+  if (end > longest) throw new Error(`expected a profile manifest of at most ${longest} bytes, got ${end}`);
   await fill(end);
   // Unchecked cast: stores are sealed, so only this code can have written the manifest.
   const manifest = JSON.parse(head.subarray(4, end).toString()) as ProfileManifest<Cookie>;

@@ -5,7 +5,7 @@ import packageJson from "../../package.json" with { type: "json" };
 /** Version of this release, such as `0.2.0`. */
 export const releaseVersion: string = packageJson.version;
 
-/** Returns the fields by which the start and end of a process are found in the logs of a deployment. */
+/** Returns the log fields that identify a process when it starts and ends. */
 export const processIdentity = (role: "supervisor" | "control" | "gateway" | "worker") => ({
   role,
   release: releaseVersion,

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** Repeated background job of a gateway. */
+/** Background job that a process repeats at an interval. */
 export interface RepeatedJob {
   start(): void;
   /** Runs now, or once more after the current run. Does nothing after `stop`. Resolves when that run has ended. */

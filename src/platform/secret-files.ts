@@ -25,7 +25,7 @@ function readSecret(name: string, path: string): string {
   }
 }
 
-/** Returns the environment with the secrets of files. Throws a ConfigError if a secret is set twice. */
+/** Returns the environment with secrets read from files. Throws a ConfigError if a secret is set twice. */
 export function withSecretFiles(env: Environment): Environment {
   const found: Record<string, string> = {};
   for (const name of secrets) {

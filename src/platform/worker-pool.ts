@@ -1,5 +1,5 @@
-/** Pool of workers that name none. */
+/** Pool of workers that register without a pool. */
 export const defaultPool = "default";
 
-/** Returns whether a text names a pool: a label of a host name. */
+/** Returns whether a text is a valid pool name: a lower-case DNS label. */
 export const isPoolName = (text: string): boolean => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text);

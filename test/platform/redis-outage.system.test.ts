@@ -141,7 +141,7 @@ test.each([
     ["--cluster-enabled", "yes"],
     "Redis Cluster is not supported: use one Redis, or Redis Sentinel",
   ],
-  ["a replica", ["--replicaof", "127.0.0.1", "1"], "expected the primary of Redis, and the server is a replica"],
+  ["a replica", ["--replicaof", "127.0.0.1", "1"], "expected the primary of Redis, got a replica"],
 ])("a gateway does not use %s, and logs why", async (_kind, options, reason) => {
   await using unfit = await RedisServer.start(...options);
   const lines: { msg: string; err?: { message: string } }[] = [];

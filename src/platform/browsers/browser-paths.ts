@@ -91,7 +91,7 @@ export const realDisk: DiskLookup = {
   },
 };
 
-/** Returns the directory of Playwright's browsers. Below DATA_DIR, because isolation slots cannot read homes. */
+/** Returns the directory of Playwright's browsers. Default: in DATA_DIR, because isolation slots cannot read homes. */
 export function playwrightDirectory({ env, dataDirectory }: Pick<BrowserSearch, "env" | "dataDirectory">): string {
   return env.PLAYWRIGHT_BROWSERS_PATH || join(dataDirectory, "browsers");
 }

@@ -18,7 +18,7 @@ export function readFleetTls(read: EnvironmentReader): FleetTlsFiles | undefined
 
 type Listener<Update> = (update: Update | null) => void;
 
-/** Channels outlive their clients by some seconds, which must not keep the process alive. */
+/** Timers that do not keep the process alive: a channel outlives its client by some seconds. */
 const background: Pick<Clock, "every"> = {
   every(milliseconds, run) {
     const timer = setInterval(run, milliseconds).unref();
@@ -26,20 +26,20 @@ const background: Pick<Clock, "every"> = {
   },
 };
 
-/** The fleet's certificate and authority, whose files are read again while they are used. Open connections continue. */
+/** Certificate and authority of the fleet. Reads replaced files while listeners exist. Open connections continue. */
 export class FleetCertificates implements experimental.CertificateProvider {
   readonly #files: CertificateFiles<FleetTlsFiles>;
   readonly #onAuthority = new Set<Listener<experimental.CaCertificateUpdate>>();
   readonly #onIdentity = new Set<Listener<experimental.IdentityCertificateUpdate>>();
 
-  /** Reads the files. Throws if one of them cannot be read. */
+  /** Reads the files. Throws if a file cannot be read. */
   constructor(files: FleetTlsFiles, log: CertificateLog) {
     this.#files = new CertificateFiles(files, { clock: background, log });
   }
 
   addCaCertificateListener(listener: Listener<experimental.CaCertificateUpdate>): void {
     this.#onAuthority.add(listener);
-    // A server registers the listener of its own context after this call.
+    // Deferred, because a server adds the listener of its secure context only after this call.
     process.nextTick(() => listener(this.#authority));
     this.#watch();
   }
@@ -74,7 +74,7 @@ export class FleetCertificates implements experimental.CertificateProvider {
       this.#files.stop();
       return;
     }
-    // The files may have changed while nothing used them.
+    // The files may have changed while there was no listener.
     this.#files.start(() => {
       for (const listener of this.#onAuthority) listener(this.#authority);
       for (const listener of this.#onIdentity) listener(this.#identity);

@@ -73,7 +73,7 @@ const linkLimits = {
   "grpc.keepalive_timeout_ms": 20_000,
 };
 
-/** Creates a grpc-js server with the limits above, which grpc-js does not set by default. */
+/** Creates a grpc-js server with `linkLimits`, which differ from the defaults of grpc-js. */
 export function createLinkServer(): Server {
   return createGrpcServer(linkLimits);
 }

@@ -1,8 +1,8 @@
-/** Metadata that authenticates calls between gateways and workers. */
+/** Metadata of calls between workers and the service. */
 export const fleetMetadata = {
-  /** Worker to gateway: worker id. */
+  /** Worker to control process: worker id. */
   workerId: "worker-id",
-  /** Worker to gateway: secret received at registration. */
+  /** Worker to control process: secret received at registration. */
   workerSecret: "worker-secret",
   /** Worker to control process: host of the worker, for the log. */
   workerHost: "worker-host",

@@ -244,7 +244,7 @@ function toCallOptions({ timeoutMs }: GrpcCallOptions): CallOptions {
 
 const deadlineAfter = (timeoutMs: number): number => Date.now() + timeoutMs;
 
-/** Connects a client. Rejects if that takes longer than the time in milliseconds, or if the client is closed. */
+/** Connects a client. Rejects after `timeoutMs`, or if the client is closed. */
 export function untilConnected(client: Client, timeoutMs: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   client.waitForReady(deadlineAfter(timeoutMs), (error) => (error ? reject(error) : resolve()));

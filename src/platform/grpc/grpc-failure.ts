@@ -33,9 +33,9 @@ export function failureToStatus(thrown: unknown): Partial<StatusObject> {
 }
 
 /**
- * Converts a call's error back to the failure thrown by the other side. If the other side sent no failure, a passed
- * deadline becomes `session-timeout`, and anything else `internal`, also an unreachable process: its addresses are only
- * in the cause.
+ * Converts a call's error back to the failure thrown by the other side. If the other side sent no failure, an exceeded
+ * deadline becomes `session-timeout`, an unknown method `driver-not-integrated`, and any other error `internal`. The
+ * addresses of an unreachable process are only in the cause.
  */
 export function statusToFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;

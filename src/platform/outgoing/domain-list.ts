@@ -10,7 +10,7 @@ function readDomain(domain: string): { readonly host: string; readonly isAbove: 
 
 /** Returns the faults of a request field with domains. */
 export function domainFaults(domains: readonly string[], field = "allowed_domains"): FieldFault[] {
-  const message = "must be a host, such as example.com, or *.example.com for all below it";
+  const message = "must be a host, such as example.com, or *.example.com for all its subdomains";
   return domains.flatMap((domain, index) => (readDomain(domain) ? [] : [{ field: `${field}[${index}]`, message }]));
 }
 

@@ -13,7 +13,7 @@ import { pinnedLookup } from "./target-resolution.ts";
 /** Milliseconds to keep an idle connection. Most servers close idle connections after 5 s. */
 const keepMs = 4_000;
 
-/** Milliseconds until a connection is no longer reused, so that its name is resolved again. */
+/** Milliseconds for which a connection is reused. A new connection resolves the name again. */
 const reuseMs = 30_000;
 
 /** Maximum milliseconds of a connection attempt. Its request may have been aborted earlier. */
@@ -31,7 +31,7 @@ const ecdhCurve = "X25519:P-256:P-384";
  */
 const handshakes = { atOnce: 64, patience: 300 };
 
-/** Resolves the addresses of a target, or finds that the proxy resolves them. Rejects unless the target is allowed. */
+/** Returns the addresses of a target, or `proxy` if the proxy resolves the name. Rejects if the target is refused. */
 export type Locate = (protocol: string, target: HostPort) => Promise<readonly LookupAddress[] | "proxy">;
 
 type ConnectorArguments = Parameters<buildConnector.connector>;

@@ -120,7 +120,7 @@ export class SafeFetch implements Disposable {
 
   /** Creates the agent at the first request, because its package is slow to load. */
   #openAgent(): Agent {
-    if (this.#isClosed) throw new Error("expected connections that are not closed");
+    if (this.#isClosed) throw new Error("the SafeFetch has been disposed of");
     this.#agent ??= keepConnections(this.#way, (protocol, target) => this.#locate(protocol, target));
     return this.#agent;
   }

@@ -73,7 +73,10 @@ export function createDnsResolve(servers?: readonly string[]): Resolve {
   };
 }
 
-/** Codes for an unknown name. */
+/**
+ * DNS error codes that are valid answers: no such name, or no address record. After other errors, the name servers are
+ * read again.
+ */
 const codesOfNoName = new Set(["ENOTFOUND", "ENODATA"]);
 
 /** Creates the error of a lookup that timed out. */

@@ -40,7 +40,7 @@ export interface EmbeddedPostgres {
   leave(): void;
 }
 
-/** Returns the current user. For root, returns `nobody`, which initdb finds in every passwd file. */
+/** Returns the server's user: for root `nobody`, which initdb finds in every passwd file, else the current user. */
 function serverUser(): ServerUser {
   return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 }

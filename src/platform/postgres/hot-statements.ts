@@ -1,6 +1,6 @@
 import type { QueryConfig } from "pg";
 
-/** Uses from which on a statement is hot, and maximum number of hot statements, which take memory per connection. */
+/** Uses after which a statement is hot, and maximum number of hot statements, which take memory per connection. */
 const hot = { from: 10, max: 200 };
 
 /** Maximum number of counted statements. */

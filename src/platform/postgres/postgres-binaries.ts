@@ -88,7 +88,7 @@ async function canBeUsedInPlace(root: string, user: ServerUser): Promise<boolean
   return (await Promise.all(links.map(({ target }) => exists(join(root, target))))).every(Boolean);
 }
 
-/** Prepares the binaries for their user. Returns the directory of `initdb` and `postgres`. */
+/** Prepares the binaries for the server's user. Returns the directory of `initdb` and `postgres`. */
 export async function readyPostgresBinaries(home: string, user: ServerUser): Promise<string> {
   const root = packageDirectory();
   if (await canBeUsedInPlace(root, user)) return join(root, "native", "bin");
@@ -104,6 +104,6 @@ export async function assertReachable(directory: string, user: ServerUser): Prom
   if (user.uid === undefined || (await isReachableByOthers(directory))) return;
   throw new StartRefused(
     `DATA_DIR is below a directory that other users cannot traverse (${directory}): PostgreSQL does not run as root, ` +
-      "so choose one such as /var/lib/pilothouse",
+      "so choose a directory such as /var/lib/pilothouse",
   );
 }

@@ -34,7 +34,7 @@ function makeClient(url: string) {
   });
 }
 
-/** Connects and settles like `use`, unless the connection fails or the signal aborts before. */
+/** Connects and settles like `use`, unless the connection fails or the signal aborts first. */
 async function withClient<T>(url: string, signal: AbortSignal, use: (client: RedisClient) => Promise<T>): Promise<T> {
   const client = makeClient(url);
   const { promise: failure, reject } = Promise.withResolvers<never>();
@@ -52,12 +52,12 @@ function askSentinel(sentinel: string, { name, urlOf }: SentinelUrl, signal: Abo
     const address = await client.sendCommand(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]);
     const [host, port] = Array.isArray(address) ? address.map(String) : [];
     if (!host || !port)
-      throw new Error(`expected a primary named ${name}, and the sentinel ${new URL(sentinel).host} has none`);
+      throw new Error(`expected a primary named ${name} from the sentinel ${new URL(sentinel).host}, got none`);
     return urlOf({ host, port });
   });
 }
 
-/** Returns the URL of the primary. Asks the sentinels in turn, each attempt beginning with another one. */
+/** Returns the URL of the primary. Queries the sentinels in order. Each attempt starts with the next sentinel. */
 async function findPrimary(named: SentinelUrl, attempt: number, signal: AbortSignal): Promise<string> {
   const first = attempt % named.sentinels.length;
   const failures: unknown[] = [];
@@ -71,12 +71,12 @@ async function findPrimary(named: SentinelUrl, attempt: number, signal: AbortSig
   throw new AggregateError(failures, "no sentinel returned the primary of Redis");
 }
 
-/** Throws unless the server is one whose data can be read and written. */
+/** Throws if the server is a replica or part of a cluster. */
 async function expectPrimary(client: RedisClient): Promise<void> {
   const { mode, role } = await client.hello();
   if (mode === "cluster") throw new Error("Redis Cluster is not supported: use one Redis, or Redis Sentinel");
   // The address of a sentinel may be outdated.
-  if (role === "replica") throw new Error("expected the primary of Redis, and the server is a replica");
+  if (role === "replica") throw new Error("expected the primary of Redis, got a replica");
 }
 
 export interface RedisConnectionOptions {

@@ -115,7 +115,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
         try {
           // The client's own timeout covers only unsent commands.
           const answer = await unlessLate(command(client), patience, () => {
-            throw new RedisTimeout(`no answer within ${patience} ms`);
+            throw new RedisTimeout(`no response within ${patience} ms`);
           });
           timeoutsInARow = 0;
           return answer;

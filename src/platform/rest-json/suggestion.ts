@@ -52,7 +52,7 @@ export function suggestion(word: string, known: Iterable<string>): string {
   return likely === undefined ? "" : `: did you mean \`${likely}\`?`;
 }
 
-/** Returns the nearest word, with at most one difference per three letters. */
+/** Returns the nearest word, with at most one difference per three letters, and at most two. */
 function nearest(wanted: string, words: readonly string[]): string | undefined {
   let best: string | undefined;
   let min = Math.min(2, Math.floor(wanted.length / 3)) + 1;

@@ -6,7 +6,7 @@ import type { TraceConfig } from "./trace-config.ts";
 
 /** Traces of a gateway, or of workers that send them through a control process. */
 export interface ServiceTraces extends Required<Part> {
-  /** Sends spans of a worker to the collector. Undefined without traces. */
+  /** Sends spans of a worker to the collector. Undefined if no collector is configured. */
   readonly forward: SpanCollector["forward"] | undefined;
 }
 

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import type * as Api from "@opentelemetry/api";
 import { asFailure } from "../errors.ts";
 
-/** The copy of the package that prom-client loads too. The copy for `import` would load another 51 files. */
+/** The CommonJS copy of the package, which prom-client loads too. `import` would load another copy of 51 files. */
 export const openTelemetry: typeof Api = createRequire(import.meta.url)("@opentelemetry/api");
 
 const { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } = openTelemetry;
@@ -45,7 +45,7 @@ const tracer = trace.getTracer("pilothouse");
 
 let isOn = false;
 
-/** Share of the calls whose client asks for a recorded trace that are recorded. */
+/** Share of calls to record if the client records its trace. */
 let clientShare = 1;
 
 /** Makes the functions of this module create spans. Called once an SDK is registered. */
@@ -88,7 +88,7 @@ export class TraceSpan {
 type Work<T> = (span?: TraceSpan) => Promise<T>;
 
 /**
- * Runs `work` in a span within the active span. Without an active span there is no new one, so background tasks have no
+ * Runs `work` in a span within the active span. Without an active span, creates none, so background tasks have no
  * traces. An ended span has no children: timers and pipes keep the context in which they were created.
  */
 export function inSpan<T>(name: string, options: SpanOptions, work: Work<T>): Promise<T> {
@@ -100,15 +100,15 @@ export function inNewTrace<T>(name: string, options: SpanOptions, work: Work<T>)
   return isOn ? runIn(new TraceSpan(name, options, ROOT_CONTEXT), work) : work();
 }
 
-/** Runs `work` in a span that continues a trace of another process. Without such a trace there is no span. */
+/** Runs `work` in a span that continues a trace of another process. Without such a trace, creates no span. */
 export function inTraceOf<T>(traceparent: string, name: string, options: SpanOptions, work: Work<T>): Promise<T> {
   const parent = isOn ? remoteContext(traceparent) : undefined;
   return parent ? runIn(new TraceSpan(name, options, parent), work) : work();
 }
 
 /**
- * Starts a span that continues the trace of a client, or starts a trace. Returns undefined without traces. If the
- * client records its trace, whether the call is recorded is random, because clients choose the ids of traces.
+ * Starts a span that continues the trace of a client, or starts a trace. Returns undefined if tracing is off. If the
+ * client records its trace, records a random `clientShare` of calls. Clients choose trace ids, so ids are not random.
  */
 export function openSpan(traceparent: string | undefined, name: string, options: SpanOptions): TraceSpan | undefined {
   if (!isOn) return undefined;
@@ -150,8 +150,8 @@ function traceparentOf(span: Api.Span): string {
 }
 
 /**
- * Parses a W3C trace context (https://www.w3.org/TR/trace-context/), of whose flags only those of `accepted` count.
- * Returns undefined if it is absent or invalid.
+ * Parses a W3C trace context (https://www.w3.org/TR/trace-context/). Keeps only the flags in `accepted`. Returns
+ * undefined if the context is absent or invalid.
  */
 function remoteContext(traceparent: string, accepted = TraceFlags.SAMPLED): Api.Context | undefined {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent) ?? [];

@@ -5,8 +5,8 @@ export interface TraceConfig {
   /** Base address of the collector, which receives spans at `/v1/traces`. */
   readonly endpoint: string;
   /**
-   * Share of the traces that start here, from 0 to 1, and of the calls whose clients record their traces; of the latter
-   * at least 1 %.
+   * Share of traces to record, from 0 to 1. Applies to traces that start in this process. For calls of clients that
+   * record their traces, the minimum is 1 %.
    */
   readonly share: number;
 }

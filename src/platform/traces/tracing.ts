@@ -17,7 +17,7 @@ export type SendSpans = (spans: Uint8Array) => Promise<boolean>;
 
 export interface TracingOptions {
   readonly identity: ReturnType<typeof processIdentity>;
-  /** Share of the traces to record that start in this process. */
+  /** Share to record of the traces that start in this process. */
   readonly share: number;
   readonly send: SendSpans;
 }
@@ -25,13 +25,13 @@ export interface TracingOptions {
 /** The longest attribute is the name of a method or the template of a path. */
 const longestAttribute = 128;
 
-/** Minimum share of the calls that are recorded if their clients ask for it. */
+/** Minimum share to record of the calls whose clients record their traces. */
 const minClientShare = 0.01;
 
-/** Spans that wait, and spans in one batch of at most about 200 KiB. Further spans are lost. */
+/** Maximum number of queued spans, and of spans in a batch (about 200 KiB). If the queue is full, spans are lost. */
 const sizes = { maxQueueSize: 8_192, maxExportBatchSize: 512 };
 
-/** Registers the SDK for this process. Must run once. `stop` sends the spans that wait. */
+/** Registers the SDK for this process. Must run once. `stop` sends the queued spans. */
 export function startTracing({ identity, share, send }: TracingOptions): { stop(): Promise<void> } {
   const { role, release, host } = identity;
   const exporter: SpanExporter = {
