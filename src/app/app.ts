@@ -250,7 +250,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       mailer,
       sender,
       models,
-      // A process with the role `api` leaves these to others.
+      // If the role is `api`, other processes run the background parts.
       ...createBackground(config.role === "api" ? [] : created, platform, target),
       status,
     ],

@@ -71,7 +71,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const base = { config, db, bus, ids, clock, log, metrics };
   const events = createEventLog(base);
   const sealer = createLogSealer(config, log);
-  // On one machine, the gateway checks the key file, which it creates.
+  // In embedded mode, the gateway creates and checks the key file.
   const keyCheck: Part = sealer && !config.embedded ? { start: () => checkSecretsKeys(base, sealer) } : {};
   const uses = createProfileUses({ ...base, events, metrics: createProfileMetrics(metrics) });
   const fleet = createSessionFleet({

@@ -218,7 +218,8 @@ export async function beginCursor(db: Queryable, consumer: string): Promise<void
   await db.named(beginStatement, [consumer]);
 }
 
-// The snapshot may be older than the locked cursor. Numbers have no gaps, so the next call reads the rest.
+// After the wait for the lock, the statement may lack events that were numbered meanwhile. Numbers have no gaps, so the
+// next call reads these events.
 const takeStatement: NamedStatement = {
   name: "events-take",
   text: `with place as (

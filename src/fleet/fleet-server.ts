@@ -45,7 +45,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       // Register carries the token in its message. The registry authenticates the other calls.
       admit: () => undefined,
       toStatus(thrown) {
-        log.debug({ err: thrown }, "a worker's call failed");
+        log.debug({ err: thrown }, "failed to handle a call of a worker");
         return failureToStatus(thrown);
       },
     },

@@ -26,7 +26,7 @@ export interface FleetParts extends Pick<PlatformParts, "config" | "db" | "bus" 
   /** Program of the embedded worker, or undefined if workers are started separately. */
   readonly workerProgram: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Sends spans of workers to the collector of traces, at most once and without waiting. Undefined without one. */
+  /** Sends spans of workers to the trace collector, at most once and without waiting. Undefined without a collector. */
   readonly forwardSpans?: ((spans: Uint8Array) => void) | undefined;
 }
 

@@ -10,7 +10,7 @@ export interface ClusterAccess {
   readonly directory: string;
 }
 
-/** Response of the API server other than a success. */
+/** Thrown if the API server responds with a status other than 2xx. */
 export class KubernetesError extends Error {
   override readonly name = "KubernetesError";
   readonly status: number;
@@ -30,7 +30,7 @@ const maxBytes = 16 * 2 ** 20;
 /** Directory with the token and the certificate authority in each pod that has a service account. */
 export const accountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Sends a request, and resolves with the JSON of the response. The token is read again, because clusters replace it. */
+/** Sends a request. Resolves with the JSON of the response. Reads the token each time, because clusters replace it. */
 export async function askKubernetes(
   { host, port, directory }: ClusterAccess,
   { method, path, patch }: { readonly method: "GET" | "PATCH"; readonly path: string; readonly patch?: object },

@@ -17,7 +17,7 @@ import {
 /** Milliseconds. With a lease of 8 s, sessions of a lost worker end within 10 s. */
 const sweepEvery = 1_000;
 
-/** Finds workers with expired leases, and sessions past their deadline to start or to run. */
+/** Ends the sessions of workers with expired leases, and sessions past their deadline to start or to run. */
 export interface LeaseSweep extends RepeatedJob {
   /** Ends the sessions of every worker. Called after the embedded worker, the only one, has ended. */
   endAll(end: WorkerEnd): Promise<void>;
@@ -45,7 +45,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
     const lost = await loseOverdueWorkers(tx);
     const ended = await keeper.endOrphaned(tx, end);
     await releaseLostSlots(tx);
-    // A stopped worker without sessions is not logged.
+    // A worker that left, without sessions, is not logged.
     if (lost.length + ended > 0) log[ended > 0 ? "warn" : "info"]({ worker_ids: lost, sessions: ended }, end.detail);
     return lost.length;
   }

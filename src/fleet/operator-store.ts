@@ -38,8 +38,8 @@ export async function listWorkers(db: Queryable): Promise<ListedWorker[]> {
 }
 
 /**
- * Stops placements on a worker, whose next heartbeat is answered by the request to drain. Returns false if the worker
- * is unknown, gone, or was already asked.
+ * Stops placements on a worker. The response to the worker's next heartbeat requests the drain. Returns false if the
+ * worker is unknown, lost, or already draining by request.
  */
 export async function requestDrain(db: Queryable, id: string): Promise<boolean> {
   const row = await db.sql

@@ -2,19 +2,22 @@ import { sql } from "kysely";
 import type { Database } from "../platform/postgres/database.ts";
 import { heldCount, holdsLease } from "./store.ts";
 
-/** Free share of the used slots, and the fewest free slots: a new machine starts more slowly than a create waits. */
+/**
+ * Slots to keep free: a share of the needed slots, and a minimum. A create stops waiting before a new machine has
+ * started.
+ */
 const headroom = { share: 0.2, slots: 2 };
 
 /** Demand of a pool of workers, for autoscalers. */
 export interface PoolDemand {
-  /** Number of workers that have the slots in use, the waiting creates and the headroom. */
+  /** Number of workers needed for the slots in use, the waiting creates and fetches, and the headroom. */
   readonly wanted_workers: number;
-  /** Slots of sessions and fetches. All slots of a worker under resource pressure count. */
+  /** Slots in use by sessions and fetches. If a worker is under resource pressure, all its slots count as in use. */
   readonly held_slots: number;
   /** Creates and fetches that wait for a runtime of the pool. Each pool with the runtime counts them. */
   readonly waiting: number;
   readonly headroom_slots: number;
-  /** Slots of the latest worker. */
+  /** Slots of the worker that registered last. */
   readonly slots_per_worker: number;
 }
 

@@ -22,13 +22,13 @@ export interface SessionKeeper {
   endOrphaned(tx: Tx, end: WorkerEnd): Promise<number>;
   /** Condition in SQL: there are sessions past their deadline to start or to run. */
   readonly overdueExist: RawBuilder<SqlBool>;
-  /** Ends these sessions. Returns their number. */
+  /** Ends the sessions past their deadline. Returns their number. */
   endOverdue(tx: Tx): Promise<number>;
   /** Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns the event's age. */
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
   /** Stores logs of ended sessions and returns their number. Undefined if the process has no keys to seal logs. */
   readonly storeLogs?: ((workerId: string, logs: readonly EndedSessionLog[]) => Promise<number>) | undefined;
-  /** Returns the sessions of a worker that ended or were placed elsewhere. */
+  /** Returns those of the held sessions that have ended or were placed on another worker. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
   /** Requests the save of pending profiles. Returns the profiles to drop: saved, failed or outdated ones. */
   settledProfiles(workerId: string, pending: readonly PendingProfile[]): Promise<HeldSession[]>;

@@ -108,9 +108,9 @@ const holdsEnded = sql<boolean>`exists (
 )`;
 
 /**
- * Renews a lease, and returns whether the worker must drain and holds slots of ended sessions. Returns undefined if the worker has restarted since. The
- * lease of a lost worker is renewed too, but its sessions have ended. Only short statements (registrations, sweeps,
- * requests to drain) lock the row.
+ * Renews a lease. Returns whether the worker must drain, and whether ended sessions hold slots of the worker. Returns
+ * undefined if the worker has restarted since. The lease of a lost worker is renewed too, but its sessions have ended.
+ * Only short statements (registrations, sweeps, requests to drain) lock the row.
  */
 export async function renewLease(
   db: Queryable,
@@ -164,7 +164,7 @@ const endedWithSlot = (db: Queryable) =>
     .forUpdate()
     .skipLocked();
 
-/** Frees the slots of ended sessions that the worker no longer runs. Returns their number. */
+/** Frees the slots of ended sessions that are not in `held`. Returns the number of freed slots. */
 export async function releaseSlots(
   db: Queryable,
   { id, incarnation }: Pick<LeaseRenewal, "id" | "incarnation">,
@@ -182,13 +182,13 @@ export async function releaseSlots(
   return Number(result.numUpdatedRows);
 }
 
-/** Frees the slots of workers lost within the last minute. */
+/** Frees the slots that ended sessions hold on workers lost within the last minute. */
 export async function releaseLostSlots(tx: Tx): Promise<void> {
   const left = endedWithSlot(tx).where("worker_id", "in", recentlyLost(tx));
   await tx.sql.updateTable("sessions").set({ slot_held: false }).where("id", "in", left).execute();
 }
 
-/** Frees the slots of a restarted worker. */
+/** Frees the slots that ended sessions hold on a restarted worker. */
 export async function releaseAllSlots(tx: Tx, workerId: string): Promise<void> {
   await tx.sql
     .updateTable("sessions")
@@ -268,7 +268,7 @@ export async function noteIdleSweep(db: Queryable, overdueExist: RawBuilder<SqlB
   return numUpdatedRows > 0;
 }
 
-/** Acquires the sweep for this gateway. Returns undefined if another gateway holds it. */
+/** Locks the sweep for this process. Returns undefined if another gateway holds it. */
 export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
   const row = await tx.sql
     .selectFrom("lease_sweep")

@@ -25,7 +25,7 @@ const isolationNames: Readonly<Record<number, string>> = {
   [Isolation.FLAGS]: "flags",
 };
 
-/** Throws `bad-request` if a registration lacks a field. */
+/** Throws `bad-request` if a registration lacks a field or has an invalid pool. */
 export function assertSound({ address, runtimes, slots, bootId, pool }: RegisterRequest): void {
   if (pool !== "" && !isPoolName(pool)) {
     throw fail("bad-request", {}, { detail: "expected a pool of at most 63 lower-case letters, digits and hyphens" });

@@ -22,7 +22,7 @@ function isPassing(error: unknown): boolean {
   return isDatabaseAway(error) || isContention(error) || (error instanceof Failure && error.slug === "conflict");
 }
 
-/** Returns the age of an event in milliseconds when it was sent. */
+/** Returns the age of an event in milliseconds when its report was sent. */
 function agoOf({ at }: WorkerEvent, sentAt: Timestamp | undefined): number {
   return at && sentAt ? Math.max(0, timestampMs(sentAt) - timestampMs(at)) : 0;
 }

@@ -26,7 +26,7 @@ export interface DueJobsParts extends Pick<PlatformParts, "db" | "clock"> {
 /** Creates the buffer of due jobs of a queue. */
 export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsParts): DueJobs {
   const waiting: StoredJob[] = held.first ? [held.first] : [];
-  /** Set if the last read found all startable jobs. Reading again is useless until a job is added or a rule relaxed. */
+  /** Set if the last read found all startable jobs. Another read is useless until a job is added or a rule relaxed. */
   let exhausted: (Rules & { readonly news: Promise<void> }) | undefined;
 
   /**

@@ -41,7 +41,7 @@ const quickFor = 3_600_000;
 export interface QueueClaims extends Pick<RepeatedJob, "start"> {
   /** Notifies of a new job in a queue. */
   wake(queue: string): void;
-  /** Claims from all due queues. */
+  /** Starts a claim from all due queues. */
   poll(): void;
   /** Stops claiming. Running queues continue. */
   stop(): Promise<void>;

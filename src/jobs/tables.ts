@@ -7,7 +7,7 @@ interface JobQueuesTable {
   queue: string;
   /** Slots are shared fairly between owners. If null, the queue is its own owner. */
   owner: string | null;
-  /** Time from which the queue may be claimed, at the latest when its first job is due. By the app's clock. */
+  /** Time from which the queue may be claimed, at the latest when its first job is due. By the gateways' clocks. */
   due_at: Date;
   /** Due time of the job added last. */
   latest_at: Date;

@@ -120,7 +120,7 @@ export interface Call extends MethodAttempt {
   charge(): void;
   /** Counts a stream of a session. Rejects with `tier-limit` if the session or account has too many. */
   joinSession(sessionId: string): Promise<void>;
-  /** Marks the call as unchanged, so that it needs no audit entry. */
+  /** Records that the call changed nothing, so that it needs no audit entry. */
   markUnchanged(): void;
   /**
    * Adds the call's audit entry to the transaction of its change and returns the entry's identifier. For methods with
@@ -175,6 +175,6 @@ export interface OutstandingTerms {
 
 /** Terms that accounts have to accept. */
 export interface LegalTerms {
-  /** Returns the revision to accept, or undefined (without a promise if no revision is known to be outstanding). */
+  /** Returns the revision to accept, or undefined. Returns no promise if none is known to be outstanding. */
   outstanding(accountId: string): Promise<OutstandingTerms | undefined> | undefined;
 }

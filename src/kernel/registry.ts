@@ -114,7 +114,7 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
   const route = httpRouteOf(method);
   const isPost = method.methodKind === "unary" && route?.verb === "POST";
   if (options.follows && method.methodKind !== "server_streaming")
-    throw new Error(`${method}: only a server stream can follow something`);
+    throw new Error(`${method}: expected a server stream, because of the option follows`);
   const converses = method.methodKind === "bidi_streaming" && !options.relay && !options.duplex;
   if (converses && !method.output.fields.some(({ name }) => name === "error"))
     throw new Error(`${method}: responses of a bidirectional method need a field "error" for failed messages`);

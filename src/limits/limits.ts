@@ -45,7 +45,7 @@ export function createLimits(clock: Clock, changed: ReadonlyMap<string, Tier> = 
   const inForce = ({ overrides }: Entitlement): readonly Override[] =>
     overrides.length === 0 ? overrides : overrides.filter(({ expiresAt }) => Date.parse(expiresAt) > clock.now());
 
-  // A tier of a later release has the limits of the free one here.
+  // A tier of a later release, unknown to this release, has the limits of the free tier.
   const of = (account: Entitlement): Tier =>
     inForce(account).reduce(withLimit, find(account.tier) ?? find("free") ?? tiers.get("free"));
 

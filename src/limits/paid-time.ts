@@ -1,8 +1,8 @@
 import { type TierName, tiers } from "./tiers.ts";
 
 /**
- * A paid tier: either a card subscription, or a block of prepaid months, which is used up only while no higher tier
- * applies.
+ * A paid tier: either a card subscription, or a block of prepaid months, whose time passes only while the block
+ * determines the effective tier.
  */
 export interface PaidGrant {
   /** Identifier of the subscription or order. */

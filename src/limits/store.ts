@@ -130,7 +130,7 @@ export async function lockDueCheck(tx: Tx, accountId: string, now: number): Prom
   return (await due.forUpdate().skipLocked().executeTakeFirst()) !== undefined;
 }
 
-/** Sets the time of the next quota check. If undefined, the next session create schedules it. */
+/** Sets the time of the next quota check. If `at` is undefined, removes the check: the next session create adds one. */
 export function setNextCheck(tx: Tx, accountId: string, at: number | undefined): void {
   if (at === undefined) tx.send(tx.sql.deleteFrom("quota_looks").where("account_id", "=", accountId));
   else

@@ -14,7 +14,7 @@ const components: Readonly<Record<string, ComponentName>> = {
 /** Services that depend on a payment processor, if one is configured. */
 const billing: typeof components = { BillingService: "billing", CryptoOrderService: "billing" };
 
-/** Counts responses of all services by component: server faults, and the accounts affected. */
+/** Returns the function that counts responses and server faults by component, with the affected accounts. */
 export function noteAnswers(
   sources: Sources,
   takesPayments: boolean,

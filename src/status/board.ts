@@ -26,7 +26,7 @@ export interface Sample {
 interface Judges {
   readonly ids: Ids;
   readonly pace: Pace;
-  /** Whether time without samples counts as an outage. If not, the service was simply off. */
+  /** Whether time without samples counts as an outage. If false, such time is not counted. */
   readonly countsAbsence: boolean;
 }
 

@@ -15,9 +15,9 @@ export interface Pace {
   readonly every: number;
   /** Timeout of a probe. */
   readonly probe: number;
-  /** Minimum duration of a fault before it is shown: less than two sampling intervals, so the second sample shows it. */
+  /** Minimum duration of a fault before it is shown: less than a sampling interval, so the second sample shows it. */
   readonly worseAfter: number;
-  /** Duration without a fault after which the fault's end is shown. */
+  /** Duration without a fault after which the fault's end is shown: less than two intervals, so the third sample. */
   readonly betterAfter: number;
   /** Age of the last sample after which a gateway is silent. If all gateways are silent, the time counts as absence. */
   readonly silentAfter: number;

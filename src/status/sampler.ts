@@ -60,14 +60,14 @@ export function createSampler(parts: SamplerParts): Part {
     return version;
   }
 
-  /** Reads the board if it changed. Needs one statement per change, whatever the number of followers. */
+  /** Reads the board if its version is newer, by one statement for all followers. Returns whether it was read. */
   async function read(version?: bigint): Promise<boolean> {
     if (version !== undefined && reading && reading.version >= version) return false;
     reading = await readBoard(db, new Date(clock.now() - shownFor));
     return true;
   }
 
-  /** Stores pending samples and reads the result. Calls share one run. Stops waiting for a hanging server. */
+  /** Stores pending samples and reads the result. Calls share one run. Stops waiting after `pace.probe`. */
   async function settle(): Promise<boolean> {
     writing ??= write().finally(() => {
       writing = undefined;

@@ -23,7 +23,7 @@ export interface Subscriptions {
   confirm(token: string): Promise<Subscription>;
   /** Ends a subscription by the token in each of its mails. Throws `invalid-auth-token`. */
   unsubscribe(token: string): Promise<Subscription>;
-  /** Deletes expired requests that were never confirmed, and subscriptions that ended 30 days ago. */
+  /** Deletes unconfirmed requests a day after their expiry, and subscriptions that ended 30 days ago. */
   sweep(): Promise<void>;
 }
 
@@ -104,7 +104,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
           kind: "status",
           subject: "Confirm your subscription to status updates",
           lines: [
-            "Someone asked for e-mails about incidents to this address. Confirm the subscription with the link within 24 hours.",
+            "Someone subscribed this address to e-mails about incidents. To confirm, follow the link within 24 hours.",
             "If it was not you, ignore this e-mail. You get no more e-mails unless the link is used.",
           ],
           button: { label: "Subscribe", url: mailer.link("status/confirm", token) },

@@ -125,7 +125,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
           }
         }
         const found = await findRequest(db, accountId, key);
-        if (found && !found.request_hash.equals(hash)) throw conflict("had a different method or body");
+        if (found && !found.request_hash.equals(hash)) throw conflict("had a different method, path or body");
         if (found && found.caller !== caller) throw conflict("was sent by another caller");
         const outcome = found && outcomes.read(request, output, found);
         if (outcome) {

@@ -192,7 +192,7 @@ test("responses are stored sealed", async () => {
 });
 
 test.each([
-  ["with another body", { hash: Buffer.alloc(32, 1) }, /had a different method or body$/],
+  ["with another body", { hash: Buffer.alloc(32, 1) }, /had a different method, path or body$/],
   ["of another caller", { caller: "key_2" }, /was sent by another caller$/],
 ])("a request %s does not take over the attempt of a silent gateway", async (_, changes, detail) => {
   const { request } = freshRequest();
