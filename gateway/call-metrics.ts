@@ -32,7 +32,7 @@ export function createCallMetrics({ metrics: registry, status }: Pick<App, "metr
       const method = call.served.name;
       call.problem = thrown === undefined ? undefined : asFailure(thrown).slug;
       calls.inc({ method, problem: call.problem ?? "none" });
-      status.noteAnswer(call.served.method.parent.name, call.problem === "internal", call.accountId);
+      status.countResponse(call.served.method.parent.name, call.problem === "internal", call.accountId);
       call.endSpan(call.problem);
       seconds.observe({ method }, (performance.now() - call.startedAt) / 1_000);
       return true;

@@ -1,6 +1,6 @@
 import { createServer as createNetServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
-import { ownFaults } from "../src/platform/last-resort.ts";
+import { withFaultHandler } from "../src/platform/last-resort.ts";
 import type { Log } from "../src/platform/log.ts";
 import type { ConnectionCap } from "./connection-cap.ts";
 
@@ -104,7 +104,7 @@ export class Listener {
       if (isPartOfPreface(head)) return;
       this.#silent.delete(socket);
       socket.off("readable", read).off("error", end).off("timeout", end).setTimeout(0);
-      ownFaults(
+      withFaultHandler(
         (error) => this.#endFaulty(socket, error),
         () => {
           // `unshift` emits "readable" once more, so `read` was removed first.

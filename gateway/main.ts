@@ -1,6 +1,6 @@
 import { type Config, readConfig } from "../src/platform/config.ts";
 import { ConfigError } from "../src/platform/environment.ts";
-import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
+import { describeUnexpectedError, StartRefused } from "../src/platform/start-refused.ts";
 import { EndedAtStart } from "./processes/supervised-process.ts";
 
 /** Programs by name, loaded on demand so that a control process restarts within its lease. */
@@ -45,7 +45,7 @@ function portInUse(error: unknown, config: Config): StartRefused | undefined {
 /** Returns a sentence that explains why the service cannot run. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof StartRefused) return error.message;
-  return describeUnforeseen(error);
+  return describeUnexpectedError(error);
 }
 
 main().catch((error: unknown) => {

@@ -1,5 +1,5 @@
 import { ConfigError } from "../src/platform/environment.ts";
-import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
+import { describeUnexpectedError, StartRefused } from "../src/platform/start-refused.ts";
 
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -21,6 +21,6 @@ export function explain(error: unknown): string {
   const isOurs = error instanceof StartRefused || error instanceof ConfigError;
   const isForeseen = isOurs || (error instanceof TypeError && "code" in error);
   // Messages of node:util are long; their first line suffices.
-  const [sentence] = isForeseen ? error.message.split("\n") : [describeUnforeseen(error)];
+  const [sentence] = isForeseen ? error.message.split("\n") : [describeUnexpectedError(error)];
   return `pilothouse: ${sentence}\n`;
 }

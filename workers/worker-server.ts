@@ -4,7 +4,7 @@ import { errorTable } from "../src/platform/error-table.ts";
 import type { FleetTlsFiles } from "../src/platform/grpc/fleet-certificates.ts";
 import {
   addGrpcService,
-  createLinkServer,
+  createFleetGrpcServer,
   type GrpcCall,
   listenGrpc,
   stopGrpcServer,
@@ -28,7 +28,7 @@ export interface WorkerServerOptions extends WorkerParts {
 
 /** The gRPC service through which gateways command a worker. */
 export class WorkerServer {
-  readonly #server = createLinkServer();
+  readonly #server = createFleetGrpcServer();
   readonly #log: Log;
 
   constructor(options: WorkerServerOptions) {

@@ -14,7 +14,7 @@ import { field as fieldRules, message as messageRules } from "@bufbuild/protoval
 import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { default_value, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/field-names.ts";
-import { blamedBy } from "../../src/platform/rule-words.ts";
+import { fieldOfRule } from "../../src/platform/rule-messages.ts";
 import type { Comments } from "./comments.ts";
 import { constraintsOf } from "./constraints.ts";
 import { readOption } from "./examples.ts";
@@ -78,7 +78,7 @@ export class SchemaCatalogue {
   /** Returns the description of a message from its comment and rules. */
   description(desc: DescMessage): string {
     const rules = getOption(desc, messageRules).cel.map(({ id, message }) => {
-      const blamed = blamedBy(id, desc);
+      const blamed = fieldOfRule(id, desc);
       return `Rule: ${blamed ? `${blamed.name} ` : ""}${message}.`;
     });
     return [this.#comments(desc.typeName), ...rules].join("\n\n");

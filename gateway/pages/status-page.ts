@@ -3,7 +3,7 @@ import { asFailure } from "../../src/platform/errors.ts";
 import { type Html, html } from "../../src/platform/html.ts";
 import { componentLabels, type Health, healthWords } from "../../src/status/components.ts";
 import type { Day, DayHistory } from "../../src/status/days.ts";
-import { goesOn, healthOf, type Snapshot } from "../../src/status/snapshot.ts";
+import { healthOf, isOngoing, type Snapshot } from "../../src/status/snapshot.ts";
 import type { Status } from "../../src/status/status.ts";
 import type { StoredIncident } from "../../src/status/store.ts";
 import { pageHeadersFor } from "./content-policy.ts";
@@ -67,7 +67,7 @@ const emptyDays: DayHistory = { days: [], percent: undefined };
 
 function incidentOf(incident: StoredIncident, at: number): Html {
   const { id, title, health, components, startedAt, resolvedAt, updates } = incident;
-  const isOn = goesOn(incident, at);
+  const isOn = isOngoing(incident, at);
   const labels = components.map((name) => componentLabels[name]).join(", ");
   const end = resolvedAt !== undefined && html` to ${timeOf(resolvedAt)}`;
   return html`<article id="${id}" class="incident ${isOn || startedAt > at ? health : "operational"}">
@@ -88,15 +88,15 @@ interface Outcome {
 }
 
 function renderStatus(snapshot: Snapshot, histories: ReadonlyMap<string, DayHistory>, outcome?: Outcome): string {
-  const { at, isAway, components, incidents } = snapshot;
+  const { at, isDatabaseDown, components, incidents } = snapshot;
   const health = healthOf(snapshot);
   const [now, coming, past] = [
-    incidents.filter((incident) => goesOn(incident, at)),
+    incidents.filter((incident) => isOngoing(incident, at)),
     incidents.filter(({ startedAt }) => startedAt > at),
-    incidents.filter((incident) => incident.startedAt <= at && !goesOn(incident, at)).slice(0, shownIncidents),
+    incidents.filter((incident) => incident.startedAt <= at && !isOngoing(incident, at)).slice(0, shownIncidents),
   ];
   const away =
-    isAway &&
+    isDatabaseDown &&
     html`<p class="notice" role="status">The service cannot reach its database. The current state is what this server
 observes; everything else is the last known state.</p>`;
   const rows = components.map(

@@ -25,7 +25,7 @@ export async function runGateway(config: Config): Promise<void> {
   // The demo has its own listener, so that pages allowed to reach it cannot reach the service.
   const demo = begun && config.embedded ? await startDemo("127.0.0.1", begun.demoPort) : undefined;
   const app = createApp(config, {
-    half: "gateway",
+    scope: "gateway",
     bus: link?.bus,
     linkSecret: begun?.linkSecret,
     egressAllow: demo ? [demo.hostPort] : [],

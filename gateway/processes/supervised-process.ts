@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { unlessLate } from "../../src/platform/deadline.ts";
 import type { Log } from "../../src/platform/log.ts";
 import {
-  type Beginning,
-  type BusPost,
-  createPostOffice,
+  type BeginMessage,
+  type BusEnvelope,
+  createBusSender,
   type FromProcess,
   type ProcessReady,
   type ProcessRequest,
@@ -47,10 +47,10 @@ export interface SupervisedProcessOptions {
   readonly grace: number;
   readonly log: Log;
   /** Resolves with the initial data of the process when the process may start. */
-  readonly begin: () => Promise<Beginning>;
+  readonly begin: () => Promise<BeginMessage>;
   readonly onReady: (readiness: ProcessReady) => void;
   /** Called with each bus message for the other processes. */
-  readonly onPost: (post: BusPost) => void;
+  readonly onPost: (post: BusEnvelope) => void;
 }
 
 /** A child process that is restarted when it exits or stops responding. */
@@ -58,7 +58,7 @@ export interface SupervisedProcess {
   /** Resolves when the process is ready; rejects with EndedAtStart if it exits first. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  post(post: BusPost): void;
+  post(post: BusEnvelope): void;
   /** Sends a request. Resolves with undefined if the process is not running or does not respond within 2 s. */
   ask(question: ProcessRequest): Promise<string | undefined>;
 }
@@ -66,7 +66,7 @@ export interface SupervisedProcess {
 /** One run of the process. */
 interface Run {
   readonly child: ChildProcess;
-  readonly post: (post: BusPost) => void;
+  readonly post: (post: BusEnvelope) => void;
   readonly questions: Map<number, (text: string) => void>;
 }
 
@@ -95,7 +95,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     starting = child;
     const started: Run = {
       child,
-      post: createPostOffice((message, done) => child.send(message, done)),
+      post: createBusSender((message, done) => child.send(message, done)),
       questions: new Map(),
     };
     run = started;

@@ -7,7 +7,7 @@ import { createLifetime } from "../../src/platform/lifetime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { createDatabaseServer } from "../../src/platform/postgres/database-server.ts";
-import type { BusPost } from "../../src/platform/process-channel.ts";
+import type { BusEnvelope } from "../../src/platform/process-channel.ts";
 import { joinMetrics } from "./join-metrics.ts";
 import { runProcess } from "./run-process.ts";
 import { checkStart, createInstanceRecord } from "./start-checks.ts";
@@ -62,7 +62,7 @@ export async function runSupervisor(config: Config): Promise<void> {
         if (starts > 0) restarts.inc({ process: name });
         starts += 1;
       },
-      onPost: (post: BusPost) => others().post(post),
+      onPost: (post: BusEnvelope) => others().post(post),
     });
   }
 

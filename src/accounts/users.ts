@@ -1,7 +1,7 @@
 import type { Selectable } from "kysely";
 import { failFields } from "../platform/errors.ts";
 import type { Id } from "../platform/ids.ts";
-import { isTaken, type Queryable, type Tx } from "../platform/postgres/database.ts";
+import { isUniqueViolation, type Queryable, type Tx } from "../platform/postgres/database.ts";
 import { insertMembership } from "./memberships.ts";
 import { insertAccount } from "./store.ts";
 import type { UsersTable } from "./tables.ts";
@@ -161,7 +161,7 @@ export async function changeUserEmail(tx: Tx, id: string, email: string): Promis
     await tx.sql.updateTable("users").set({ email }).where("id", "=", id).execute();
     return user;
   } catch (error) {
-    if (isTaken(error)) return undefined;
+    if (isUniqueViolation(error)) return undefined;
     throw error;
   }
 }

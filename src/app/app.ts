@@ -35,7 +35,7 @@ import { createIds, randomText } from "../platform/ids.ts";
 import { createLifetime, type Part } from "../platform/lifetime.ts";
 import { createLog, type Log } from "../platform/log.ts";
 import { createMetrics } from "../platform/metrics.ts";
-import { readOutgoingWay } from "../platform/outgoing/outgoing-way.ts";
+import { readOutgoingOptions } from "../platform/outgoing/outgoing-options.ts";
 import type { Resolve } from "../platform/outgoing/target-resolution.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createDatabaseServer, databaseTarget } from "../platform/postgres/database-server.ts";
@@ -84,7 +84,7 @@ export interface AppOptions {
    * With `gateway`, other processes run the database server, migrations and workers. With `all` (tests and tools), this
    * process runs all of these.
    */
-  readonly half?: "all" | "gateway";
+  readonly scope?: "all" | "gateway";
   /** Bus to the other processes of a single-machine service. */
   readonly bus?: Bus | undefined;
   /** Secret part of the outbox address. Default: random at each start. */
@@ -123,7 +123,7 @@ function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, r
 }
 
 /** Creates the parts for sign-up, login and proofs of identity. */
-function createPeople(
+function createIdentityParts(
   parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "metrics">,
   options: PasswordOptions | undefined,
 ) {
@@ -136,17 +136,17 @@ function createPeople(
 
 /** Creates the app of a gateway without starting it. */
 export function createApp(config: Config, options: AppOptions = {}): App {
-  const { log = createLog(config.logLevel), env = process.env, egressAllow = [], half = "all" } = options;
+  const { log = createLog(config.logLevel), env = process.env, egressAllow = [], scope = "all" } = options;
   const { bus: localBus = createLocalBus(), linkSecret = randomText(32), database, onFatal = endProcess } = options;
-  const isWhole = half === "all";
+  const isWhole = scope === "all";
   const clock: Clock = { ...systemClock, ...options.clock };
   const ids = createIds(clock);
   const metrics = createMetrics();
   const shared = createSharedState(config, clock, log, metrics, localBus);
   const { bus, buckets, streamSlots } = shared;
   const target = database ?? databaseTarget(config);
-  const readying = isWhole && config.migrates ? "migrate" : "await";
-  const storage = openStorage(target, log, migrations, { readying });
+  const schemaMode = isWhole && config.migrates ? "migrate" : "await";
+  const storage = openStorage(target, log, migrations, { schemaMode });
   const { db } = storage;
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
@@ -158,13 +158,13 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const limits = createLimits(clock, readTiersFile(config.tiersFile));
   const idempotency = createIdempotency(platform);
   const jobQueues = createJobQueues(platform);
-  const outgoing = readOutgoingWay(config);
-  const way = { ...outgoing, ...(options.resolve && { resolve: options.resolve }) };
-  const sender = createSender({ config, clock, ...way });
-  const models = createModels({ config, ...way });
+  const outgoing = readOutgoingOptions(config);
+  const resolving = { ...outgoing, ...(options.resolve && { resolve: options.resolve }) };
+  const sender = createSender({ config, clock, ...resolving });
+  const models = createModels({ config, ...resolving });
   const mailer = createMailer({ ...platform, jobQueues, linkSecret });
-  const people = createPeople(platform, options.passwords);
-  const status = createStatus({ ...platform, jobQueues, mailer, throttles: people.throttles }, options.statusEvery);
+  const identity = createIdentityParts(platform, options.passwords);
+  const status = createStatus({ ...platform, jobQueues, mailer, throttles: identity.throttles }, options.statusEvery);
   const sessionRoutes = createSessionRoutes(platform);
   const sessionMetrics = createSessionMetrics(metrics);
   // The embedded worker is reached through a local socket, without TLS.
@@ -219,7 +219,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     turnMetrics,
     profiles,
     sessions,
-    ...people,
+    ...identity,
     audit,
     controls: createControls({ ...platform, events, audit, jobQueues }),
     controlHeartbeats,

@@ -65,8 +65,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const { config, log, metrics, bus, busPart = {}, forwardSpans } = options;
   const clock = systemClock;
   const ids = createIds(clock);
-  const readying = config.migrates ? "migrate" : "await";
-  const storage = openStorage(databaseTarget(config), log, migrations, { readying, poolSize });
+  const schemaMode = config.migrates ? "migrate" : "await";
+  const storage = openStorage(databaseTarget(config), log, migrations, { schemaMode, poolSize });
   const { db } = storage;
   const base = { config, db, bus, ids, clock, log, metrics };
   const events = createEventLog(base);

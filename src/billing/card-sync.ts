@@ -107,7 +107,7 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
         const hadEnded = row?.status === "ended" && (!before || before.status === "ended");
         return row && !hadEnded ? [{ row, before }] : [];
       });
-      await arrangements.serve(tx, accountId, {
+      await arrangements.updateGrants(tx, accountId, {
         sandbox: card.isSandbox,
         apply: (time) => changed.reduce((at, { row }) => applySubscription(at, row, clock.now()), time),
       });

@@ -38,14 +38,14 @@ export const cryptoOrders = defineService({
         {
           isDue: () => ordersAreDue(new Date(clock.now())),
           run: checkDue,
-          complaint: "failed to schedule polls of crypto orders",
+          failureMessage: "failed to schedule polls of crypto orders",
         },
       ],
       jobs: [
         {
           run: () => deleteQuotesBefore(db, new Date(clock.now() - quotesKeptFor)),
           every: 60 * minute,
-          complaint: "failed to delete old quotes",
+          failureMessage: "failed to delete old quotes",
         },
       ],
     };

@@ -111,7 +111,7 @@ export async function refundOrder(
   const receipt_revision = order.receipt_revision + 1;
   const changes = { refunded_at: now, refunded_cents: amount, updated_at: now, receipt_revision };
   await changeOrder(tx, id, [moves.Settled.to], changes);
-  await arrangements.serve(tx, order.account_id, {
+  await arrangements.updateGrants(tx, order.account_id, {
     sandbox: order.sandbox,
     apply: (time) => endGrant(time, id, now.getTime()),
   });
@@ -128,12 +128,12 @@ export async function extendOrder(
   const order = await lockOrder(tx, id);
   const lengthen = (grant: PaidGrant): PaidGrant =>
     grant.id === id ? { ...grant, leftMs: (grant.leftMs ?? 0) + days * aDay } : grant;
-  const known = await arrangements.serve(tx, order.account_id);
+  const known = await arrangements.updateGrants(tx, order.account_id);
   const block = known.find((grant) => grant.id === id && grant.endedAt === null);
   if (!block) throw new StartRefused(`${id} has no months left`);
   if (block.leftMs === null)
     throw new StartRefused(`the months of ${id} have not started: extend the order after they start`);
-  await arrangements.serve(tx, order.account_id, {
+  await arrangements.updateGrants(tx, order.account_id, {
     sandbox: order.sandbox,
     apply: (time) => ({ ...time, grants: time.grants.map(lengthen) }),
   });

@@ -66,7 +66,7 @@ async function grant(arrangements: Arrangements, tx: Tx, order: OrderRow, at: nu
   const { id, tier, months, sandbox } = order;
   const fresh = { leftMs: null, runningSince: null, until: null, endedAt: null } as const;
   const block: PaidGrant = { id, kind: "block", tier: tiers.get(tier).name, months, createdAt: at, ...fresh };
-  await arrangements.serve(tx, order.account_id, {
+  await arrangements.updateGrants(tx, order.account_id, {
     sandbox,
     apply: (time) => ({ ...time, grants: [...time.grants.filter((other) => other.id !== id), block] }),
   });

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type Stripe from "stripe";
 import type { Config } from "../platform/config.ts";
 import { fail } from "../platform/errors.ts";
-import type { OutgoingWay } from "../platform/outgoing/outgoing-way.ts";
+import type { OutgoingOptions } from "../platform/outgoing/outgoing-options.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createGreenfield, type Greenfield } from "./processors/greenfield.ts";
 import { createStripeClient } from "./processors/stripe-client.ts";
@@ -93,7 +93,7 @@ function withClient(own: Omit<CardProcessor, "client">, create: () => Stripe): C
 
 export interface ProcessorsParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly config: Pick<Config, "embedded" | "publicUrl" | "stripe" | "btcPay">;
-  readonly outgoing?: OutgoingWay;
+  readonly outgoing?: OutgoingOptions;
 }
 
 export function createProcessors({ config, db, clock, outgoing }: ProcessorsParts): Processors {

@@ -36,7 +36,7 @@ export function createReconciliation(parts: ReconciliationParts): Pick<CreatedFe
     for (const accountId of await findDueAccounts(db, new Date(now), !countsSandbox))
       await db.transaction(async (tx) => {
         const ended = countsSandbox ? [] : await listSandboxGrants(tx, accountId);
-        await arrangements.serve(tx, accountId, {
+        await arrangements.updateGrants(tx, accountId, {
           sandbox: false,
           apply: (time) => ended.reduce((at, id) => endGrant(at, id, now), time),
         });
@@ -68,17 +68,17 @@ export function createReconciliation(parts: ReconciliationParts): Pick<CreatedFe
     await deleteProcessorWebhooksBefore(db, new Date(now - 60 * day));
   }
 
-  const jobs = [{ run: reconcileCustomers, every: 60_000, complaint: "failed to reconcile subscriptions" }];
+  const jobs = [{ run: reconcileCustomers, every: 60_000, failureMessage: "failed to reconcile subscriptions" }];
   const dueTasks = [
     {
       isDue: () => grantsAreDue(new Date(clock.now()), !countsSandbox),
       run: endDue,
-      complaint: "failed to end expired paid tiers",
+      failureMessage: "failed to end expired paid tiers",
     },
     {
       isDue: () => checkoutsAreDue(new Date(clock.now())),
       run: reconcileCheckouts,
-      complaint: "failed to schedule polls of checkouts",
+      failureMessage: "failed to schedule polls of checkouts",
     },
   ];
   return { jobs, dueTasks };

@@ -14,7 +14,7 @@ export const deletion = defineService({
       {
         run: () => sweepDeleted(parts),
         every: sweepEvery,
-        complaint: "failed to delete closed accounts",
+        failureMessage: "failed to delete closed accounts",
       },
     ],
   }),

@@ -4,21 +4,21 @@ import { fail } from "../platform/errors.ts";
 import { eventPayload } from "../platform/event-payload.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
-import { isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import { deleteInBatches } from "../platform/sweep-task.ts";
 import { toEventMessage } from "./event-message.ts";
 import { createEventTail } from "./event-tail.ts";
 import { createNumbering } from "./numbering.ts";
 import { listenForEvents, type PendingEvents } from "./pending-events.ts";
 import {
-  beginCursor,
   deleteOldEvents,
   type EventReference,
+  ensureCursor,
   findEvent,
   findLastId,
   insertEvent,
   moveCursor,
-  readEnd,
+  readLastNumber,
   readOwned,
   type StoredEvent,
   takeEvents,
@@ -85,20 +85,20 @@ const retryEvery = 1_000;
 /** Retention in days. */
 const keptDays = 30;
 
-function undefinedWhileAway(error: unknown): undefined {
-  if (!isDatabaseAway(error)) throw error;
+function undefinedIfUnavailable(error: unknown): undefined {
+  if (!isDatabaseUnavailable(error)) throw error;
 }
 
 export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): EventLog {
   const number = createNumbering(db, bus);
   const tail = createEventTail({ db, bus, clock, log, number });
   /** Consumers with a stored cursor. */
-  const begun = new Set<string>();
+  const withCursor = new Set<string>();
 
   /** Returns the event number to start after. Numbers committed events first, so that only later ones count as new. */
   async function startOf({ after, accountId, subject }: WatchOptions): Promise<bigint> {
     await number();
-    if (after === undefined) return readEnd(db);
+    if (after === undefined) return readLastNumber(db);
     const found = await findEvent(db, { id: after, accountId, subject });
     if (!found) {
       const whose = subject ?? "the account";
@@ -118,7 +118,7 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
   /** Yields stored events after a number. Retries while PostgreSQL is down. */
   async function* replay({ signal, ...owner }: WatchOptions, from: bigint): AsyncGenerator<StoredEvent> {
     for (let after = from; !signal.aborted; ) {
-      const page = await readOwned(db, owner, after, pageSize).catch(undefinedWhileAway);
+      const page = await readOwned(db, owner, after, pageSize).catch(undefinedIfUnavailable);
       if (page) yield* page;
       else await clock.sleep(retryEvery, signal);
       after = page?.at(-1)?.number ?? after;
@@ -152,8 +152,8 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
       return insertEvent(tx, { id, accountId, subject, payload, workerKey });
     },
     async consume(consumer, limit, handle) {
-      if (!begun.has(consumer)) await beginCursor(db, consumer);
-      begun.add(consumer);
+      if (!withCursor.has(consumer)) await ensureCursor(db, consumer);
+      withCursor.add(consumer);
       return db.transaction(async (tx) => {
         const batch = await takeEvents(tx, consumer, limit);
         const last = batch.at(-1);

@@ -2,7 +2,7 @@ import { createListeners } from "../platform/listeners.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import type { Numbering } from "./numbering.ts";
-import { hasNewEvents, readEnd, readEvents, type StoredEvent } from "./store.ts";
+import { hasNewEvents, readEvents, readLastNumber, type StoredEvent } from "./store.ts";
 
 /** Milliseconds. Polling finds events whose bus message was lost, and events that a dead gateway left unnumbered. */
 const pollEvery = 1_000;
@@ -34,7 +34,7 @@ export function createEventTail({ db, bus, number, ...parts }: EventTailParts): 
         await number();
       }
       woken = false;
-      last ??= await readEnd(db);
+      last ??= await readLastNumber(db);
       const events = await readEvents(db, last, batch);
       for (const event of events)
         for (const owner of new Set([event.subject, event.accountId])) listeners.notify(owner, event);
@@ -43,7 +43,7 @@ export function createEventTail({ db, bus, number, ...parts }: EventTailParts): 
     }
   }
 
-  const job = createRepeatedJob({ run: read, every: pollEvery, complaint: "failed to read events" }, parts);
+  const job = createRepeatedJob({ run: read, every: pollEvery, failureMessage: "failed to read events" }, parts);
 
   function wake(): void {
     woken = true;

@@ -14,7 +14,7 @@ import type { Database } from "../platform/postgres/database.ts";
 import type { EventLog } from "./event-log.ts";
 import { toEventMessage } from "./event-message.ts";
 import { listEvents } from "./store.ts";
-import { subscribableTypes, subscribableWords } from "./subscribable-events.ts";
+import { subscribableTypes, unknownTypeMessage } from "./subscribable-events.ts";
 
 export interface EventServiceParts {
   readonly db: Database;
@@ -29,7 +29,7 @@ const eventNumber = /^[0-9]{1,18}$/;
 export function createEventService({ db, events }: EventServiceParts): ServiceImplementation<typeof EventService> {
   async function list({ principal }: Call, { limit = defaultPage, cursor, type, subjectId }: ListEventsRequest) {
     if (type !== undefined && !subscribableTypes.has(type))
-      throw failFields("validation-failed", { type: subscribableWords });
+      throw failFields("validation-failed", { type: unknownTypeMessage });
     const found = await listEvents(db, {
       accountId: principal.accountId,
       subject: subjectId,

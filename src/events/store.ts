@@ -181,7 +181,7 @@ export async function listEvents(db: Queryable, query: EventListQuery): Promise<
 }
 
 /** Returns the highest event number. */
-export async function readEnd(db: Queryable): Promise<bigint> {
+export async function readLastNumber(db: Queryable): Promise<bigint> {
   const [row] = await db.named<{ number: string }>(endStatement, []);
   return BigInt(row?.number ?? 0);
 }
@@ -214,7 +214,7 @@ const beginStatement: NamedStatement = {
  * Creates a consumer's cursor before the first event, if missing. Must run outside the consumer's transaction, where a
  * second insert would wait.
  */
-export async function beginCursor(db: Queryable, consumer: string): Promise<void> {
+export async function ensureCursor(db: Queryable, consumer: string): Promise<void> {
   await db.named(beginStatement, [consumer]);
 }
 

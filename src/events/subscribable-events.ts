@@ -26,4 +26,4 @@ export const subscribableTypes: ReadonlySet<string> = new Set(
 );
 
 /** Validation error for an unknown event type. */
-export const subscribableWords = `must be one of ${[...subscribableTypes].sort().join(", ")}`;
+export const unknownTypeMessage = `must be one of ${[...subscribableTypes].sort().join(", ")}`;

@@ -28,14 +28,14 @@ export async function addEntry(
   tx: Tx,
   events: EventLog,
   { accountId, sessionId, agentSessionId }: TranscriptOwner,
-  { id, ...said }: NewEntry,
+  { id, ...fields }: NewEntry,
   at: Date,
 ): Promise<void> {
-  const entry = create(TranscriptEntrySchema, { id, ...said, createdAt: timestampFromDate(at) });
+  const entry = create(TranscriptEntrySchema, { id, ...fields, createdAt: timestampFromDate(at) });
   const row = {
     id,
     agent_session_id: agentSessionId,
-    turn_id: said.turnId ?? null,
+    turn_id: fields.turnId ?? null,
     created_at: at,
     entry: JSON.stringify(toJson(TranscriptEntrySchema, entry)),
   };

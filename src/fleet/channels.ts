@@ -18,7 +18,7 @@ export interface Channels {
   /** Returns the connection to a worker, opening it if necessary. */
   to(worker: WorkerAddress): WorkerLink;
   /** Resolves with whether the worker is reachable within `timeout` milliseconds. */
-  isBack(link: WorkerLink, timeout: number): Promise<boolean>;
+  waitForConnection(link: WorkerLink, timeout: number): Promise<boolean>;
   close(): void;
 }
 
@@ -60,7 +60,7 @@ export function createChannels(tls: FleetTlsFiles | undefined, log: Log): Channe
       links.set(id, link);
       return link;
     },
-    isBack({ client }, timeout) {
+    waitForConnection({ client }, timeout) {
       return new Promise((resolve) => client.waitForReady(Date.now() + timeout, (error) => resolve(!error)));
     },
     close() {

@@ -8,7 +8,7 @@ import { StartRefused } from "../platform/start-refused.ts";
 import { createSupervisor } from "../platform/supervisor.ts";
 
 /** Milliseconds until the first heartbeat is due. The worker first tests browsers and creates isolation slots. */
-const comingUpMs = 60_000;
+const startupMs = 60_000;
 
 /** SIGTERM lets the worker end its sessions. SIGKILL then ends its whole process group. */
 const endingSteps: readonly EndingStep[] = [
@@ -20,7 +20,7 @@ const endingSteps: readonly EndingStep[] = [
 const longestLog = 10 * 2 ** 20;
 
 /** Environment variables passed to the worker. They exclude credentials, because the worker runs hostile pages. */
-const passedOn =
+const passedVariables =
   /^(PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|XDG_.*|NODE_EXTRA_CA_CERTS|NODE_COMPILE_CACHE|LOG_LEVEL|CHROMIUM_PATH|HEADLESS_SHELL_PATH|PLAYWRIGHT_BROWSERS_PATH|WORKER_SLOTS|WARM_BROWSERS|CLOSE_AT_.*|SCRATCH_DIR|EGRESS_ALLOW|BLOCK_LISTS|ISOLATION|BROWSER_SANDBOX|LIVEKIT_URL)$/;
 
 /** Supervises the only worker of embedded mode. */
@@ -69,7 +69,7 @@ async function openLog(path: string): Promise<FileHandle> {
 }
 
 /** Reads the plain-text lines at the end of the log. Earlier lines are JSON or printed by Node.js. */
-async function lastWords(logFile: string): Promise<string> {
+async function readLastMessage(logFile: string): Promise<string> {
   const lines = (await readFile(logFile, "utf8")).trimEnd().split("\n");
   return lines.slice(lines.findLastIndex((line) => /^[{(]/.test(line)) + 1).join("\n");
 }
@@ -104,13 +104,13 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
     const { pid } = spawnWorker(output);
     await output.close();
     if (pid === undefined) throw new Error(`failed to start ${program}`);
-    silence.begin(comingUpMs);
+    silence.begin(startupMs);
     await writeFile(pidFile, `${pid}\n`);
     return pid;
   }
 
   function spawnWorker(output: FileHandle): ChildProcess {
-    const own = Object.fromEntries(Object.entries(env).filter(([name]) => passedOn.test(name)));
+    const own = Object.fromEntries(Object.entries(env).filter(([name]) => passedVariables.test(name)));
     const child = spawn(process.execPath, [program, mark], {
       env: {
         ...own,
@@ -125,17 +125,17 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
       // Logs to a file, because the worker may outlive the reader of a pipe.
       stdio: ["ignore", output.fd, output.fd],
     });
-    child.once("exit", (status) => void refuse(status ?? 0));
+    child.once("exit", (status) => void stopRestarting(status ?? 0));
     child.once("error", (error) => log.error({ err: error }, "failed to start worker"));
     child.unref();
     return child;
   }
 
   /** Stops restarting a worker that failed before its first heartbeat. */
-  async function refuse(status: number): Promise<void> {
+  async function stopRestarting(status: number): Promise<void> {
     if (status === 0 || heartbeats() > 0) return;
     supervisor.leave();
-    const message = await lastWords(logFile).catch(() => "");
+    const message = await readLastMessage(logFile).catch(() => "");
     log.error({ log: logFile }, "failed to start worker; not retrying");
     up.reject(new StartRefused(message || `failed to start the worker; see ${logFile} for the reason`));
   }

@@ -1,7 +1,12 @@
 import { chmod, rm } from "node:fs/promises";
 import { ControlService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { FleetTlsFiles } from "../platform/grpc/fleet-certificates.ts";
-import { addGrpcService, createLinkServer, listenGrpc, stopGrpcServer } from "../platform/grpc/fleet-grpc-server.ts";
+import {
+  addGrpcService,
+  createFleetGrpcServer,
+  listenGrpc,
+  stopGrpcServer,
+} from "../platform/grpc/fleet-grpc-server.ts";
 import { fleetServerCredentials } from "../platform/grpc/fleet-tls.ts";
 import { failureToStatus } from "../platform/grpc/grpc-failure.ts";
 import type { Log } from "../platform/log.ts";
@@ -28,7 +33,7 @@ const drainTime = 2_000;
 
 /** Creates the server without listening. */
 export function createFleetServer({ listen, tls, registry, log }: FleetServerOptions): FleetServer {
-  const server = createLinkServer();
+  const server = createFleetGrpcServer();
   const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
   let port = 0;
   addGrpcService(

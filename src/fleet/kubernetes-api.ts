@@ -31,7 +31,7 @@ const maxBytes = 16 * 2 ** 20;
 export const accountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /** Sends a request. Resolves with the JSON of the response. Reads the token each time, because clusters replace it. */
-export async function askKubernetes(
+export async function requestKubernetes(
   { host, port, directory }: ClusterAccess,
   { method, path, patch }: { readonly method: "GET" | "PATCH"; readonly path: string; readonly patch?: object },
 ): Promise<unknown> {

@@ -6,12 +6,12 @@ import type { SessionKeeper, WorkerEnd } from "./session-keeper.ts";
 import {
   countSlots,
   endAllLeases,
-  loseOverdueWorkers,
-  noteIdleSweep,
-  noteSweep,
+  lockSweep,
+  markLostWorkers,
+  recordIdleSweep,
+  recordSweep,
   releaseLostSlots,
   renewAllLeases,
-  takeSweepTurn,
 } from "./store.ts";
 
 /** Milliseconds. With a lease of 8 s, sessions of a lost worker end within 10 s. */
@@ -42,7 +42,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
   });
 
   async function endLost(tx: Tx, end: WorkerEnd): Promise<number> {
-    const lost = await loseOverdueWorkers(tx);
+    const lost = await markLostWorkers(tx);
     const ended = await keeper.endOrphaned(tx, end);
     await releaseLostSlots(tx);
     // A worker that left, without sessions, is not logged.
@@ -53,9 +53,9 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
   /** Does nothing while another gateway is sweeping. */
   async function sweepDue(): Promise<void> {
     await db.transaction(async (tx) => {
-      const turn = await takeSweepTurn(tx);
-      if (!turn) return;
-      if (turn.afterGap) {
+      const locked = await lockSweep(tx);
+      if (!locked) return;
+      if (locked.afterGap) {
         await renewAllLeases(tx);
         return;
       }
@@ -63,20 +63,20 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
       const overdue = await keeper.endOverdue(tx);
       if (overdue > 0) log.warn({ sessions: overdue }, "ended sessions past their deadline");
       // A long sweep must not look like an outage to the next sweep.
-      await noteSweep(tx);
+      await recordSweep(tx);
       tx.afterCommit(() => bus.publish("capacity", ""));
     });
   }
 
   async function sweep(): Promise<void> {
-    if (!(await noteIdleSweep(db, keeper.overdueExist))) await sweepDue();
+    if (!(await recordIdleSweep(db, keeper.overdueExist))) await sweepDue();
     for (const [state, count] of Object.entries(await countSlots(db))) slots.set({ state }, count);
   }
 
-  const complaint = "failed to sweep leases";
+  const failureMessage = "failed to sweep leases";
 
   return {
-    ...createRepeatedJob({ run: sweep, every: sweepEvery, complaint }, { clock, log }),
+    ...createRepeatedJob({ run: sweep, every: sweepEvery, failureMessage }, { clock, log }),
     endAll: (end) =>
       db.transaction(async (tx) => {
         await endAllLeases(tx);

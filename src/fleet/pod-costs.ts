@@ -1,6 +1,6 @@
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
-import { askKubernetes, type ClusterAccess, KubernetesError } from "./kubernetes-api.ts";
+import { type ClusterAccess, KubernetesError, requestKubernetes } from "./kubernetes-api.ts";
 import { heldSlots, holdsLease } from "./store.ts";
 
 /** Annotation by which Kubernetes orders the pods of a Deployment that shrinks, the lowest cost first. */
@@ -55,7 +55,10 @@ export function createPodCosts({ access, namespace, db, clock, log }: PodCostPar
         continue: next,
       });
       // The API server validates its own responses.
-      const { items, metadata } = (await askKubernetes(access, { method: "GET", path: `${path}?${query}` })) as PodList;
+      const { items, metadata } = (await requestKubernetes(access, {
+        method: "GET",
+        path: `${path}?${query}`,
+      })) as PodList;
       pods.push(...items);
       next = metadata.continue ?? "";
       if (next === "") break;
@@ -66,7 +69,7 @@ export function createPodCosts({ access, namespace, db, clock, log }: PodCostPar
   async function setCost({ metadata: { name } }: Pod, cost: string): Promise<void> {
     try {
       const patch = { metadata: { annotations: { [annotation]: cost } } };
-      await askKubernetes(access, { method: "PATCH", path: `${path}/${name}`, patch });
+      await requestKubernetes(access, { method: "PATCH", path: `${path}/${name}`, patch });
     } catch (error) {
       if (!(error instanceof KubernetesError && error.status === 404)) throw error;
     }
@@ -99,5 +102,5 @@ export function createPodCosts({ access, namespace, db, clock, log }: PodCostPar
     }
   }
 
-  return createRepeatedJob({ run, every: updateEvery, complaint: "failed to set deletion costs" }, { clock, log });
+  return createRepeatedJob({ run, every: updateEvery, failureMessage: "failed to set deletion costs" }, { clock, log });
 }

@@ -139,7 +139,7 @@ export async function renewLease(
  * Returns whether the incarnation is current, and locks it until the transaction ends. Registrations lock the same row
  * of `workers`. The row of the lease stays unlocked, so that a report waiting for a session does not block heartbeats.
  */
-export async function holdIncarnation(tx: Tx, id: string, incarnation: bigint): Promise<boolean> {
+export async function lockIncarnation(tx: Tx, id: string, incarnation: bigint): Promise<boolean> {
   tx.send(tx.sql.selectFrom("workers").select("id").where("id", "=", id).forKeyShare());
   return isIncarnation(tx, id, incarnation);
 }
@@ -202,7 +202,7 @@ export async function releaseAllSlots(tx: Tx, workerId: string): Promise<void> {
 export const holdsLease: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > app_now()`;
 
 /** Condition for new sessions: the worker is neither draining nor closed by resource pressure. */
-const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
+const acceptsSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
 
 /** Returns the live workers with their runtimes, least loaded first. */
 export async function findCandidates(db: Queryable) {
@@ -210,7 +210,7 @@ export async function findCandidates(db: Queryable) {
     .selectFrom("workers")
     .innerJoin("worker_leases", "worker_id", "id")
     .select(["id", "runtimes", "slots", "launches_fail"])
-    .select(sql<boolean>`${takesSessions}`.as("open"))
+    .select(sql<boolean>`${acceptsSessions}`.as("open"))
     .select(heldSlots)
     .where(holdsLease)
     .orderBy(sql`${heldCount} / slots::float`)
@@ -244,7 +244,7 @@ export async function lockCandidate(tx: Tx, id: string) {
     .select(["id", "address", "secret_hash", "slots"])
     .select(heldSlots)
     .where("id", "=", id)
-    .where(takesSessions)
+    .where(acceptsSessions)
     .where(holdsLease)
     .executeTakeFirst();
 }
@@ -253,7 +253,7 @@ export async function lockCandidate(tx: Tx, id: string) {
  * Records a sweep that has nothing to do: the last sweep was recent, no worker is overdue or recently lost, and
  * `overdueExist` does not hold. Returns false without a change if there is something to do or another gateway sweeps.
  */
-export async function noteIdleSweep(db: Queryable, overdueExist: RawBuilder<SqlBool>): Promise<boolean> {
+export async function recordIdleSweep(db: Queryable, overdueExist: RawBuilder<SqlBool>): Promise<boolean> {
   const overdue = sql`lost_at is null and lease_until < app_now()`;
   const idle = db.sql
     .selectFrom("lease_sweep")
@@ -269,7 +269,7 @@ export async function noteIdleSweep(db: Queryable, overdueExist: RawBuilder<SqlB
 }
 
 /** Locks the sweep for this process. Returns undefined if another gateway holds it. */
-export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
+export async function lockSweep(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
   const row = await tx.sql
     .selectFrom("lease_sweep")
     .select(isAfterGap.as("after_gap"))
@@ -277,12 +277,12 @@ export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | und
     .skipLocked()
     .executeTakeFirst();
   if (!row) return undefined;
-  await noteSweep(tx);
+  await recordSweep(tx);
   return { afterGap: row.after_gap };
 }
 
 /** Records the time of the sweep. */
-export async function noteSweep(tx: Tx): Promise<void> {
+export async function recordSweep(tx: Tx): Promise<void> {
   await tx.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`app_now()` }).execute();
 }
 
@@ -304,7 +304,7 @@ export const recentlyLost = (db: Queryable) =>
   db.sql.selectFrom("worker_leases").select("worker_id").where("lost_at", ">", recentLoss);
 
 /** Marks workers with expired leases as lost. Returns their ids. */
-export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
+export async function markLostWorkers(tx: Tx): Promise<string[]> {
   const rows = await tx.sql
     .updateTable("worker_leases")
     .set({ lost_at: sql<Date>`app_now()` })
@@ -331,8 +331,8 @@ export async function countSlots(db: Queryable): Promise<{ held: number; free: n
     .selectFrom("workers")
     .innerJoin("worker_leases", "worker_id", "id")
     .select(sql<number>`coalesce(sum(${heldCount}), 0)::int`.as("held"))
-    .select(sql<number>`coalesce(sum(${left}) filter (where ${takesSessions}), 0)::int`.as("free"))
-    .select(sql<number>`coalesce(sum(${left}) filter (where not (${takesSessions})), 0)::int`.as("closed"))
+    .select(sql<number>`coalesce(sum(${left}) filter (where ${acceptsSessions}), 0)::int`.as("free"))
+    .select(sql<number>`coalesce(sum(${left}) filter (where not (${acceptsSessions})), 0)::int`.as("closed"))
     .where(holdsLease)
     .executeTakeFirstOrThrow();
   return row;

@@ -26,7 +26,7 @@ const isolationNames: Readonly<Record<number, string>> = {
 };
 
 /** Throws `bad-request` if a registration lacks a field or has an invalid pool. */
-export function assertSound({ address, runtimes, slots, bootId, pool }: RegisterRequest): void {
+export function validateRegistration({ address, runtimes, slots, bootId, pool }: RegisterRequest): void {
   if (pool !== "" && !isPoolName(pool)) {
     throw fail("bad-request", {}, { detail: "expected a pool of at most 63 lower-case letters, digits and hyphens" });
   }

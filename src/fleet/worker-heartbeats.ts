@@ -7,7 +7,7 @@ import {
 import { unlessLate } from "../platform/deadline.ts";
 import { fail } from "../platform/errors.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
-import { isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import type { SessionKeeper } from "./session-keeper.ts";
 import { releaseSlots, renewLease } from "./store.ts";
 
@@ -27,7 +27,7 @@ export interface HeartbeatCaller {
   incarnation?: bigint;
   latest?: HeartbeatRequest;
   /** Heartbeat being stored. */
-  noting?: Promise<HeartbeatResponse> | undefined;
+  storing?: Promise<HeartbeatResponse> | undefined;
 }
 
 export const supersededIncarnation = () =>
@@ -52,28 +52,28 @@ export function createWorkerHeartbeats({ db, bus, log, keeper }: WorkerHeartbeat
   }
 
   /** Stores a heartbeat and returns the instructions for the worker. */
-  function note(caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
-    caller.noting = take(caller, request).finally(() => {
-      caller.noting = undefined;
+  function store(caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+    caller.storing = handle(caller, request).finally(() => {
+      caller.storing = undefined;
     });
-    return caller.noting;
+    return caller.storing;
   }
 
   /** Stores one heartbeat at a time. Of waiting heartbeats, stores only the latest, so that they do not pile up. */
-  async function noteInTurn(caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+  async function storeLatest(caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     caller.latest = request;
-    await caller.noting?.catch(() => undefined);
-    return caller.latest === request ? note(caller, request) : create(HeartbeatResponseSchema);
+    await caller.storing?.catch(() => undefined);
+    return caller.latest === request ? store(caller, request) : create(HeartbeatResponseSchema);
   }
 
-  async function take(caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
+  async function handle(caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     try {
       const drain = await renew(caller, request);
       const unwanted = await keeper.unwanted(caller.id, request.sessions);
       const settledProfiles = await keeper.settledProfiles(caller.id, request.profiles);
       return create(HeartbeatResponseSchema, { unwanted, settledProfiles, drain });
     } catch (error) {
-      if (isDatabaseAway(error)) return create(HeartbeatResponseSchema);
+      if (isDatabaseUnavailable(error)) return create(HeartbeatResponseSchema);
       throw error;
     }
   }
@@ -83,5 +83,5 @@ export function createWorkerHeartbeats({ db, bus, log, keeper }: WorkerHeartbeat
    * and leases are renewed afterwards.
    */
   return (caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> =>
-    unlessLate(noteInTurn(caller, request), patience, () => create(HeartbeatResponseSchema));
+    unlessLate(storeLatest(caller, request), patience, () => create(HeartbeatResponseSchema));
 }

@@ -23,7 +23,7 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import { hashSecret, matchesHash } from "../platform/secrets/secrets.ts";
 import type { SessionKeeper } from "./session-keeper.ts";
 import { findSecretHash, leaseMs } from "./store.ts";
-import { admitWorker, assertSound } from "./worker-admission.ts";
+import { admitWorker, validateRegistration } from "./worker-admission.ts";
 import { createWorkerHeartbeats, type HeartbeatCaller } from "./worker-heartbeats.ts";
 import { applyReport } from "./worker-reports.ts";
 
@@ -66,7 +66,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   const { db, clock, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);
   const callers = new IdleMap<string, Caller>(callerKept, parts);
-  const noteHeartbeat = createWorkerHeartbeats(parts);
+  const storeHeartbeat = createWorkerHeartbeats(parts);
   let heartbeats = 0;
 
   /** Authenticates a worker. The secret is cached after the first call, so that heartbeats work without PostgreSQL. */
@@ -89,7 +89,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     async register(metadata, request) {
       if (!matchesHash(request.workerToken, tokenHash))
         throw fail("unauthorized", {}, { detail: "worker_token does not match WORKER_TOKEN of the control process" });
-      assertSound(request);
+      validateRegistration(request);
       const { id, incarnation, newSecret } = await db.transaction((tx) => admitWorker(tx, parts, request));
       const { address, slots, release } = request;
       const described = { host: readHost(metadata), address, slots, release };
@@ -101,7 +101,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     async heartbeat(metadata, request) {
       const caller = await identify(metadata);
       heartbeats += 1;
-      return noteHeartbeat(caller, request);
+      return storeHeartbeat(caller, request);
     },
     async report(metadata, request) {
       const receivedAt = clock.monotonic();

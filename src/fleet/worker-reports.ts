@@ -2,9 +2,9 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ReportRequest, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { Failure } from "../platform/errors.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
-import { isContention, isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { isContention, isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import type { SessionKeeper, WorkerIncarnation } from "./session-keeper.ts";
-import { holdIncarnation } from "./store.ts";
+import { lockIncarnation } from "./store.ts";
 import { supersededIncarnation } from "./worker-heartbeats.ts";
 
 export interface WorkerReportParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
@@ -18,8 +18,8 @@ interface DatedEvent {
 }
 
 /** Returns whether the same report may succeed later. */
-function isPassing(error: unknown): boolean {
-  return isDatabaseAway(error) || isContention(error) || (error instanceof Failure && error.slug === "conflict");
+function isTransient(error: unknown): boolean {
+  return isDatabaseUnavailable(error) || isContention(error) || (error instanceof Failure && error.slug === "conflict");
 }
 
 /** Returns the age of an event in milliseconds when its report was sent. */
@@ -33,7 +33,7 @@ function applyAll(
   events: readonly DatedEvent[],
 ): Promise<void> {
   return db.transaction(async (tx) => {
-    if (!(await holdIncarnation(tx, from.workerId, from.incarnation))) throw supersededIncarnation();
+    if (!(await lockIncarnation(tx, from.workerId, from.incarnation))) throw supersededIncarnation();
     for (const { event, agoMs } of events) await keeper.apply(tx, from, event, agoMs);
   });
 }
@@ -48,10 +48,10 @@ async function applyEach(
   events: readonly DatedEvent[],
   failure: unknown,
 ): Promise<void> {
-  if (isPassing(failure)) throw failure;
+  if (isTransient(failure)) throw failure;
   for (const dated of events) {
     await applyAll(parts, from, [dated]).catch((error: unknown) => {
-      if (isPassing(error)) throw error;
+      if (isTransient(error)) throw error;
       const { sessionId, event } = dated.event;
       parts.log.error(
         { err: error, worker_id: from.workerId, session_id: sessionId, event: event.case },

@@ -53,9 +53,9 @@ export function createBearerWatch({
     }
   }
 
-  const complaint = "failed to read the bearers of open streams";
+  const failureMessage = "failed to read the bearers of open streams";
   return {
-    ...createRepeatedJob({ run: readAgain, every, complaint }, parts),
+    ...createRepeatedJob({ run: readAgain, every, failureMessage }, parts),
     add(bearer, onState) {
       const watched = { bearer, onState };
       all.add(watched);

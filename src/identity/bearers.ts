@@ -4,7 +4,7 @@ import type { Principal } from "../kernel/call.ts";
 import { fail } from "../platform/errors.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
-import { isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import { matchesHash } from "../platform/secrets/secrets.ts";
 import { createBatchLoader } from "./batch-loader.ts";
 import { type BearerState, createBearerWatch } from "./bearer-watch.ts";
@@ -90,7 +90,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
   const loaders = new Map(kinds.map((kind) => [kind.prefix, createBatchLoader(kind.find)]));
   const cache = createFreshCache<Credential>({
     load,
-    isAway: isDatabaseAway,
+    isUnavailable: isDatabaseUnavailable,
     freshFor,
     staleFor,
     patience,

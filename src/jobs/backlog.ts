@@ -3,7 +3,7 @@ import type { JobKind } from "../kernel/job-kind.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { deleteInBatches, sweepTask } from "../platform/sweep-task.ts";
-import { deleteOldLetters, readBacklogs } from "./store.ts";
+import { deleteOldDeadLetters, readBacklogs } from "./store.ts";
 
 export interface BacklogParts extends Pick<PlatformParts, "db" | "clock" | "metrics"> {
   readonly kinds: readonly JobKind<unknown>[];
@@ -36,11 +36,11 @@ export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): Repeat
 
   async function sweep(): Promise<void> {
     const now = new Date(clock.now());
-    for (const kind of names) await deleteInBatches((limit) => deleteOldLetters(db, kind, now, limit));
+    for (const kind of names) await deleteInBatches((limit) => deleteOldDeadLetters(db, kind, now, limit));
   }
 
   return [
-    { run: measure, every: 5_000, complaint: "failed to read the job backlog" },
+    { run: measure, every: 5_000, failureMessage: "failed to read the job backlog" },
     sweepTask(sweep, "failed to delete old dead letters"),
   ];
 }

@@ -27,7 +27,7 @@ export interface DueJobsParts extends Pick<PlatformParts, "db" | "clock"> {
 export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsParts): DueJobs {
   const waiting: StoredJob[] = held.first ? [held.first] : [];
   /** Set if the last read found all startable jobs. Another read is useless until a job is added or a rule relaxed. */
-  let exhausted: (Rules & { readonly news: Promise<void> }) | undefined;
+  let exhausted: (Rules & { readonly jobAdded: Promise<void> }) | undefined;
 
   /**
    * Returns the current rules. Retries leave room for one new job, and jobs with the same order key run one after the
@@ -40,12 +40,12 @@ export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsPart
   }
 
   async function read(running: readonly StoredJob[]): Promise<void> {
-    const news = held.news();
+    const jobAdded = held.jobAdded();
     const known = [...running, ...waiting].map(({ id }) => id);
     const rules = rulesBeside(running);
     const found = await readDueJobs(db, held, { ...rules, known, now: new Date(clock.now()), limit: batch });
     waiting.push(...found);
-    exhausted = found.length < batch ? { ...rules, news } : undefined;
+    exhausted = found.length < batch ? { ...rules, jobAdded } : undefined;
   }
 
   function take(running: readonly StoredJob[]): StoredJob | undefined {
@@ -57,7 +57,7 @@ export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsPart
   }
 
   function isExhausted(running: readonly StoredJob[]): boolean {
-    if (exhausted?.news !== held.news()) return false;
+    if (exhausted?.jobAdded !== held.jobAdded()) return false;
     const { retries, busy } = rulesBeside(running);
     return exhausted.retries === retries && exhausted.busy.every((key) => busy.includes(key));
   }

@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
+import { createAdvisoryLock } from "../platform/postgres/advisory-lock.ts";
 import type { DatabaseTarget } from "../platform/postgres/database-target.ts";
-import { createLoneLock } from "../platform/postgres/lone-lock.ts";
 
 /** Lower numbers are reserved for locks with a fixed meaning. */
 const firstNumber = 1 << 16;
@@ -16,7 +16,7 @@ export interface GatewayLock extends Part {
 /** Creates the lock with a random number. */
 export function createGatewayLock(target: DatabaseTarget, log: Log): GatewayLock {
   const number = randomInt(firstNumber, 2 ** 31);
-  const lock = createLoneLock({ target, log, number, onLost: () => undefined });
+  const lock = createAdvisoryLock({ target, log, number, onLost: () => undefined });
   return {
     gateway: () => (lock.isHeld() ? number : 0),
     start: () => lock.take(),

@@ -17,7 +17,7 @@ export interface HeldQueue extends ClaimedQueue {
   /** Aborts when the lease may have expired. */
   readonly lease: AbortSignal;
   /** Resolves when a job is added to the queue after this call. */
-  news(): Promise<void>;
+  jobAdded(): Promise<void>;
 }
 
 /** Queues claimed by this gateway. Renews their leases. */
@@ -26,8 +26,8 @@ export interface HeldQueues {
   readonly leaseMs: number;
   /** Returns the number of the gateway's lock, or 0 while the lock is not held. */
   gateway(): number;
-  /** Registers a queue claimed by a statement sent at `askedAt`, in milliseconds of `performance.now()`. */
-  add(queue: ClaimedQueue, askedAt: number): HeldQueue;
+  /** Registers a queue claimed by a statement sent at `sentAt`, in milliseconds of `performance.now()`. */
+  add(queue: ClaimedQueue, sentAt: number): HeldQueue;
   remove(queue: HeldQueue): void;
   /** Notifies the queue's runner of an added job. Returns whether this gateway holds the queue. */
   wake(kind: string, queue: string): boolean;
@@ -38,7 +38,7 @@ export interface HeldQueues {
 interface Entry {
   readonly held: HeldQueue;
   /** Records the time at which the lease was last requested. */
-  renewed(askedAt: number): void;
+  renewed(sentAt: number): void;
   isOld(): boolean;
   lose(): void;
   notify(): void;
@@ -46,26 +46,26 @@ interface Entry {
 }
 
 /** Creates an entry. The queue counts as lost a second before another gateway may claim it. */
-function makeEntry(queue: ClaimedQueue, askedAt: number): Entry {
+function makeEntry(queue: ClaimedQueue, sentAt: number): Entry {
   const lease = new AbortController();
   const lose = (): void => lease.abort(new Error("the lease of the job queue has expired"));
   let timer: NodeJS.Timeout;
-  let news = Promise.withResolvers<void>();
+  let jobAdded = Promise.withResolvers<void>();
   let leasedAt: number;
-  const renewed = (asked: number): void => {
+  const renewed = (sentAt: number): void => {
     clearTimeout(timer);
-    leasedAt = asked;
-    timer = setTimeout(lose, asked + leaseMs - 1_000 - performance.now());
+    leasedAt = sentAt;
+    timer = setTimeout(lose, sentAt + leaseMs - 1_000 - performance.now());
   };
-  renewed(askedAt);
+  renewed(sentAt);
   return {
-    held: { ...queue, lease: lease.signal, news: () => news.promise },
+    held: { ...queue, lease: lease.signal, jobAdded: () => jobAdded.promise },
     renewed,
     isOld: () => performance.now() - leasedAt >= renewAfter,
     lose,
     notify() {
-      news.resolve();
-      news = Promise.withResolvers();
+      jobAdded.resolve();
+      jobAdded = Promise.withResolvers();
     },
     close: () => clearTimeout(timer),
   };
@@ -83,17 +83,17 @@ export function createHeldQueues({ db, gateway, ...parts }: HeldQueuesParts): He
   async function renew(): Promise<void> {
     const entries = [...byName.values()].filter(({ isOld }) => isOld());
     if (entries.length === 0) return;
-    const askedAt = performance.now();
+    const sentAt = performance.now();
     const claims = entries.map(({ held }) => held.claim);
-    const standing = new Set(await renewLeases(db, claims, leaseMs));
-    for (const { held, renewed, lose } of entries) standing.has(held.claim) ? renewed(askedAt) : lose();
+    const validClaims = new Set(await renewLeases(db, claims, leaseMs));
+    for (const { held, renewed, lose } of entries) validClaims.has(held.claim) ? renewed(sentAt) : lose();
   }
 
   return {
     leaseMs,
     gateway,
-    add(queue, askedAt) {
-      const entry = makeEntry(queue, askedAt);
+    add(queue, sentAt) {
+      const entry = makeEntry(queue, sentAt);
       byName.set(nameOf(queue.kind, queue.queue), entry);
       return entry.held;
     },
@@ -108,6 +108,6 @@ export function createHeldQueues({ db, gateway, ...parts }: HeldQueuesParts): He
       entry?.notify();
       return entry !== undefined;
     },
-    ...createRepeatedJob({ run: renew, every: renewEvery, complaint: "failed to renew job leases" }, parts),
+    ...createRepeatedJob({ run: renew, every: renewEvery, failureMessage: "failed to renew job leases" }, parts),
   };
 }

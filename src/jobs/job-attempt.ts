@@ -1,13 +1,13 @@
-import { Hopeless, type JobKind, type Settlement } from "../kernel/job-kind.ts";
+import { type JobKind, PermanentFailure, type Settlement } from "../kernel/job-kind.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { Deadline, raceSignal } from "../platform/deadline.ts";
 import type { Limiter } from "../platform/limiter.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Database, Queryable } from "../platform/postgres/database.ts";
 import type { HeldQueue } from "./held-queues.ts";
-import { deleteDoneJob, type FailedAttempt, noteFailure, type StoredJob } from "./store.ts";
+import { deleteDoneJob, type FailedAttempt, recordFailure, type StoredJob } from "./store.ts";
 
-const longestComplaint = 500;
+const maxMessageLength = 500;
 
 /** Milliseconds between retries of a settlement while PostgreSQL is down. */
 const settleEvery = 200;
@@ -19,7 +19,7 @@ interface AttemptParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
   /** Aborts when this gateway may no longer settle the attempt. */
   readonly lost: AbortSignal;
   /** Limits concurrent settlement writes. */
-  readonly inTurn: Limiter;
+  readonly limitWrites: Limiter;
 }
 
 interface End {
@@ -34,21 +34,21 @@ export async function attempt(
   held: HeldQueue,
   { id, data, attempts }: StoredJob,
   jobKind: JobKind<unknown>,
-  { db, clock, log, lost, inTurn }: AttemptParts,
+  { db, clock, log, lost, limitWrites }: AttemptParts,
 ): Promise<JobOutcome> {
   const job = { id, queue: held.queue, data, attempt: attempts + 1 };
-  const settleInTurn = (settling: Settling) => inTurn(() => settle(db, held, settling));
+  const settleLimited = (settling: Settling) => limitWrites(() => settle(db, held, settling));
   const { failure, isThrown, write } = await run(jobKind, job, lost);
   if (failure === undefined) {
-    await settleInTurn({ write, note: (on) => deleteDoneJob(on, held, id) });
+    await settleLimited({ write, note: (on) => deleteDoneJob(on, held, id) });
     return "done";
   }
   if (lost.aborted) return "lost";
   const failed = failureOf(failure, jobKind.schedule[attempts], clock.now());
   // A returned failure is external (such as a webhook endpoint), so its stack is not logged.
-  const reason = isThrown && !(failure instanceof Hopeless) ? { err: failure } : { reason: failed.complaint };
-  log.info({ ...reason, kind: jobKind.kind, job: id, attempt: job.attempt }, "failed to run job");
-  await settleInTurn({ write, next: failed.dueAt, note: (on) => noteFailure(on, held, id, failed) });
+  const reason = isThrown && !(failure instanceof PermanentFailure) ? { err: failure } : { reason: failed.message };
+  log.info({ ...reason, kind: jobKind.kind, job_id: id, attempt: job.attempt }, "failed to run job");
+  await settleLimited({ write, next: failed.dueAt, note: (on) => recordFailure(on, held, id, failed) });
   return failed.deadAt ? "dead" : "failed";
 }
 
@@ -64,13 +64,13 @@ async function run(jobKind: JobKind<unknown>, job: Parameters<typeof jobKind.run
 }
 
 function failureOf(error: unknown, wait: number | undefined, now: number): FailedAttempt {
-  const isHopeless = error instanceof Hopeless;
-  const complaint = (error instanceof Error ? error.message : String(error)).slice(0, longestComplaint);
-  const next = isHopeless || wait === undefined ? { deadAt: new Date(now) } : { dueAt: new Date(now + wait) };
-  return { complaint, countsForQueue: !isHopeless, ...next };
+  const isPermanent = error instanceof PermanentFailure;
+  const message = (error instanceof Error ? error.message : String(error)).slice(0, maxMessageLength);
+  const next = isPermanent || wait === undefined ? { deadAt: new Date(now) } : { dueAt: new Date(now + wait) };
+  return { message, countsForQueue: !isPermanent, ...next };
 }
 
-class NotOurs extends Error {}
+class ClaimLost extends Error {}
 
 /** The job's own update, and writes of the same transaction. Both are rolled back if another gateway has the job. */
 interface Settling {
@@ -84,14 +84,14 @@ async function settle(db: Database, { lease }: HeldQueue, { note, write, next }:
   const writeBoth = (writeBeside: NonNullable<typeof write>) =>
     db.transaction(async (tx) => {
       writeBeside(tx, next);
-      if (!(await note(tx))) throw new NotOurs("the job no longer belongs to this claim");
+      if (!(await note(tx))) throw new ClaimLost("the job no longer belongs to this claim");
     });
   for (;;) {
     try {
       await (write ? writeBoth(write) : note(db));
       return;
     } catch (error) {
-      if (error instanceof NotOurs) return;
+      if (error instanceof ClaimLost) return;
       if (lease.aborted) throw error;
       await sleep(settleEvery, lease);
     }

@@ -46,7 +46,7 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
   const free: DueTask = {
     isDue: () => queuesAreClaimed,
     run: () => freeQueues(db),
-    complaint: "failed to release job queues of ended gateways",
+    failureMessage: "failed to release job queues of ended gateways",
   };
   /** Finds due kinds by one statement, because most kinds have no due queue. */
   const poll: DueTask = {
@@ -54,7 +54,7 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
     async run() {
       for (const kind of await findDueKinds(db, kindNames, new Date(clock.now()))) claims.get(kind)?.poll();
     },
-    complaint: "failed to find due job queues",
+    failureMessage: "failed to find due job queues",
   };
   let unsubscribe: (() => void) | undefined;
   return {

@@ -1,5 +1,5 @@
 /** Kind of slot: for healthy queues, for queues with slow attempts, or for failing queues. */
-export type JobSlotKind = "sound" | "slow" | "failing";
+export type JobSlotKind = "healthy" | "slow" | "failing";
 
 /** Slot of a running queue. */
 export interface JobSlot {
@@ -7,7 +7,7 @@ export interface JobSlot {
   readonly kind: JobSlotKind;
   /** Moves to a slot of another kind. Returns false if none is free. */
   move(kind: JobSlotKind): boolean;
-  leave(): void;
+  release(): void;
 }
 
 /** Slots for the queues of one kind. */
@@ -26,7 +26,7 @@ export function createJobSlots(counts: Readonly<Record<JobSlotKind, number>>, on
   function take(first: JobSlotKind, owner: string): JobSlot {
     let kind = first;
     free[kind] -= 1;
-    const give = (): void => {
+    const freeSlot = (): void => {
       free[kind] += 1;
       onFree();
     };
@@ -38,14 +38,14 @@ export function createJobSlots(counts: Readonly<Record<JobSlotKind, number>>, on
       move(other) {
         if (other === kind) return true;
         if (free[other] <= 0) return false;
-        give();
+        freeSlot();
         kind = other;
         free[kind] -= 1;
         return true;
       },
-      leave() {
+      release() {
         taken.delete(slot);
-        give();
+        freeSlot();
       },
     };
     taken.add(slot);

@@ -14,7 +14,7 @@ const pollEvery = 1_000;
  * Maximum number of queues of a kind that a gateway runs at once. Slow and failing queues have their own slots, so they
  * do not hold up healthy ones. Each slot costs some sockets.
  */
-const slotCounts = { sound: 128, slow: 1_024, failing: 128 };
+const slotCounts = { healthy: 128, slow: 1_024, failing: 128 };
 
 /**
  * Healthy slots reserved for owners without a running queue. Further queues of an owner share the remaining slots, so
@@ -53,39 +53,39 @@ export interface QueueClaims extends Pick<RepeatedJob, "start"> {
 export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, parts: QueueRunParts): QueueClaims {
   const { db, clock, log } = parts;
   const { kind } = jobKind;
-  const counts = jobKind.queues === undefined ? slotCounts : { ...slotCounts, sound: jobKind.queues };
+  const counts = jobKind.queues === undefined ? slotCounts : { ...slotCounts, healthy: jobKind.queues };
   const reserved = jobKind.queues === undefined ? reservedSlots : 0;
   /** Whether due queues may be waiting for a slot. */
   let isShort = false;
   const slots = createJobSlots(counts, () => {
     if (isShort) void polling.runNow();
-    if (preferred.size > 0) void quickOnes.runNow();
+    if (preferred.size > 0) void quickClaims.runNow();
   });
   const quick = new IdleMap<string, true>(quickFor);
   const preferred = new Set<string>();
   const running = new Set<Promise<void>>();
 
-  async function run(claimed: ClaimedQueue, askedAt: number): Promise<void> {
+  async function run(claimed: ClaimedQueue, sentAt: number): Promise<void> {
     const { queue, owner, failures } = claimed;
-    const slot = slots.take(failures < failingFrom ? "sound" : "failing", owner ?? queue);
-    const mine = held.add(claimed, askedAt);
+    const slot = slots.take(failures < failingFrom ? "healthy" : "failing", owner ?? queue);
+    const heldQueue = held.add(claimed, sentAt);
     try {
-      await runQueue({ held: mine, slot, jobKind }, parts);
-      if (slot.kind === "sound") quick.set(queue, true);
+      await runQueue({ held: heldQueue, slot, jobKind }, parts);
+      if (slot.kind === "healthy") quick.set(queue, true);
       else quick.delete(queue);
-      const dueAt = await releaseQueue(db, mine, new Date(clock.now()));
+      const dueAt = await releaseQueue(db, heldQueue, new Date(clock.now()));
       if (dueAt !== null && dueAt.getTime() <= clock.now()) void polling.runNow();
     } catch (error) {
       log.warn({ err: error, kind }, "failed to run or release a job queue");
     } finally {
-      held.remove(mine);
-      slot.leave();
+      held.remove(heldQueue);
+      slot.release();
     }
   }
 
-  function runAll(queues: readonly ClaimedQueue[], askedAt: number): void {
+  function runAll(queues: readonly ClaimedQueue[], sentAt: number): void {
     for (const queue of queues) {
-      const ran = run(queue, askedAt).finally(() => running.delete(ran));
+      const ran = run(queue, sentAt).finally(() => running.delete(ran));
       running.add(ran);
     }
   }
@@ -94,49 +94,49 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
 
   /** Claims quick queues with new jobs, ahead of other due queues. */
   async function claimQuick(): Promise<void> {
-    const limit = Math.min(batch, slots.free("sound"));
+    const limit = Math.min(batch, slots.free("healthy"));
     if (preferred.size === 0 || limit <= 0) return;
-    const askedAt = performance.now();
+    const sentAt = performance.now();
     const queues = [...preferred].slice(0, limit);
     for (const queue of queues) preferred.delete(queue);
-    runAll(await claimNamedQueues(db, { ...terms(), queues, limit }), askedAt);
-    if (preferred.size > 0) void quickOnes.runNow();
+    runAll(await claimNamedQueues(db, { ...terms(), queues, limit }), sentAt);
+    if (preferred.size > 0) void quickClaims.runNow();
   }
 
   /** Claims from all due queues. */
   async function poll(): Promise<void> {
-    const askedAt = performance.now();
-    const [sound, failing] = [slots.free("sound"), slots.free("failing")];
+    const sentAt = performance.now();
+    const [healthy, failing] = [slots.free("healthy"), slots.free("failing")];
     const { queues, waiting } = await claimQueues(db, {
       ...terms(),
       busy: slots.busy(),
       failing: Math.min(batch, failing),
-      sound: Math.min(batch, sound),
-      second: Math.min(batch, sound - reserved),
+      healthy: Math.min(batch, healthy),
+      second: Math.min(batch, healthy - reserved),
     });
-    isShort = queues.length < waiting || sound <= reserved || failing === 0;
-    runAll(queues, askedAt);
+    isShort = queues.length < waiting || healthy <= reserved || failing === 0;
+    runAll(queues, sentAt);
     if (queues.length >= batch) void polling.runNow();
     else if (isShort) {
-      const took = performance.now() - askedAt;
+      const took = performance.now() - sentAt;
       await sleep(Math.min(restAfterPoll.times * took, restAfterPoll.max), parts.closing);
     }
   }
 
-  const complaint = "failed to claim jobs";
-  const quickOnes = createRepeatedJob({ run: claimQuick, every: pollEvery, complaint }, parts);
-  const polling = createRepeatedJob({ run: poll, every: pollEvery, complaint }, parts);
+  const failureMessage = "failed to claim jobs";
+  const quickClaims = createRepeatedJob({ run: claimQuick, every: pollEvery, failureMessage }, parts);
+  const polling = createRepeatedJob({ run: poll, every: pollEvery, failureMessage }, parts);
   return {
-    start: quickOnes.start,
+    start: quickClaims.start,
     poll: () => void polling.runNow(),
     async stop() {
-      await Promise.all([quickOnes.stop(), polling.stop()]);
+      await Promise.all([quickClaims.stop(), polling.stop()]);
     },
     ended: () => Promise.all(running),
     wake(queue) {
       if (!quick.get(queue)) return void polling.runNow();
       preferred.add(queue);
-      void quickOnes.runNow();
+      void quickClaims.runNow();
     },
   };
 }

@@ -9,7 +9,7 @@ import type { JobSlot } from "./job-slots.ts";
 import { failingFrom, type StoredJob } from "./store.ts";
 
 /** Milliseconds after which a busy queue releases its slot. A queue in a slow slot keeps its slot. */
-const turnMs = 10_000;
+const slotMs = 10_000;
 
 /** Milliseconds after which an attempt is slow. Its queue moves to a slow slot and stops delaying quick queues. */
 const slowAfter = 150;
@@ -40,7 +40,7 @@ interface SlottedQueue {
 export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promise<void> {
   const { held, slot, jobKind } = queue;
   const lost = AbortSignal.any([held.lease, parts.stopping]);
-  const turnEnds = performance.now() + turnMs;
+  const slotEnds = performance.now() + slotMs;
   const due = createDueJobs(held, { ...parts, width: jobKind.width });
   const running = new Map<StoredJob, Promise<void>>();
   let { failures } = held;
@@ -48,7 +48,7 @@ export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promi
   function mayBegin(): boolean {
     if (parts.closing.aborted || held.lease.aborted || running.size >= jobKind.width) return false;
     if (failures >= failingFrom && !slot.move("failing")) return false;
-    return slot.kind === "slow" || performance.now() < turnEnds;
+    return slot.kind === "slow" || performance.now() < slotEnds;
   }
 
   async function run(job: StoredJob): Promise<void> {
@@ -66,10 +66,10 @@ export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promi
 
   try {
     for (;;) {
-      const news = held.news();
+      const jobAdded = held.jobAdded();
       await beginDue();
       if (running.size === 0) return;
-      await Promise.race([...running.values(), ...(mayBegin() ? [news] : [])]);
+      await Promise.race([...running.values(), ...(mayBegin() ? [jobAdded] : [])]);
     }
   } finally {
     await Promise.allSettled(running.values());
@@ -82,12 +82,12 @@ interface JobRunParts extends QueueRunParts {
 }
 
 async function runJob({ held, slot, jobKind }: SlottedQueue, job: StoredJob, parts: JobRunParts): Promise<JobOutcome> {
-  const timer = setTimeout(() => slot.kind === "sound" && slot.move("slow"), slowAfter);
+  const timer = setTimeout(() => slot.kind === "healthy" && slot.move("slow"), slowAfter);
   if (job.attempts === 0) parts.lag(jobKind.kind, parts.clock.now() - job.due_at.getTime());
-  const inTurn: Limiter = (write) => (slot.kind === "sound" ? write() : parts.limiter(write));
+  const limitWrites: Limiter = (write) => (slot.kind === "healthy" ? write() : parts.limiter(write));
   const about = { kind: "consumer", attributes: { "pilothouse.job.attempt": job.attempts + 1 } } as const;
   const outcome = await inNewTrace(`job ${jobKind.kind}`, about, async (span) => {
-    const ended = await attempt(held, job, jobKind, { ...parts, inTurn });
+    const ended = await attempt(held, job, jobKind, { ...parts, limitWrites });
     span?.set({ "pilothouse.job.outcome": ended });
     return ended;
   }).finally(() => clearTimeout(timer));

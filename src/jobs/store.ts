@@ -1,6 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from "kysely";
+import { lockClass } from "../platform/postgres/advisory-lock.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
-import { lockClass } from "../platform/postgres/lone-lock.ts";
 
 /** Consecutive failures from which a queue counts as failing. Must match release_queue in tables.ts. */
 export const failingFrom = 3;
@@ -231,7 +231,7 @@ export interface QueueClaim extends ClaimTerms {
   readonly busy: Readonly<Record<string, number>>;
   readonly failing: number;
   /** Healthy queues. */
-  readonly sound: number;
+  readonly healthy: number;
   /** Healthy queues of owners that already run a queue. */
   readonly second: number;
 }
@@ -258,13 +258,13 @@ export async function claimQueues(
   db: Queryable,
   claim: QueueClaim,
 ): Promise<{ queues: ClaimedQueue[]; waiting: number }> {
-  const { kind, now, busy, failing, sound, second, gateway, leaseMs } = claim;
+  const { kind, now, busy, failing, healthy, second, gateway, leaseMs } = claim;
   const rows = await db.named<ClaimRow>(claimStatement, [
     kind,
     now,
     JSON.stringify(busy),
     failing,
-    sound,
+    healthy,
     second,
     gateway,
     leaseMs,
@@ -292,7 +292,7 @@ export async function renewLeases(db: Queryable, claims: readonly string[], leas
 }
 
 /** Conditions for jobs to read. */
-export interface Beginnable {
+export interface DueJobQuery {
   readonly now: Date;
   readonly known: readonly string[];
   readonly retries: boolean;
@@ -302,8 +302,8 @@ export interface Beginnable {
 }
 
 /** Reads the first due jobs of a queue that may start. */
-export function readDueJobs(db: Queryable, { kind, queue }: ClaimedQueue, which: Beginnable): Promise<StoredJob[]> {
-  const { now, known, retries, busy, limit } = which;
+export function readDueJobs(db: Queryable, { kind, queue }: ClaimedQueue, query: DueJobQuery): Promise<StoredJob[]> {
+  const { now, known, retries, busy, limit } = query;
   return db.named<StoredJob & object>(dueStatement, [kind, queue, now, known, retries, busy, limit]);
 }
 
@@ -322,7 +322,7 @@ export async function deleteJobs(db: Queryable, kind: string, queue: string, lim
 
 /** Result of a failed attempt: the time of the next attempt, or the time at which the job became a dead letter. */
 export interface FailedAttempt {
-  readonly complaint: string;
+  readonly message: string;
   readonly dueAt?: Date;
   readonly deadAt?: Date;
   /** Whether the failure counts against the queue. */
@@ -330,14 +330,14 @@ export interface FailedAttempt {
 }
 
 /** Records a failure. Returns false if the claim or the job is gone. */
-export async function noteFailure(
+export async function recordFailure(
   db: Queryable,
   queue: ClaimedQueue,
   id: string,
-  { complaint, dueAt, deadAt, countsForQueue }: FailedAttempt,
+  { message, dueAt, deadAt, countsForQueue }: FailedAttempt,
 ): Promise<boolean> {
   const next = [dueAt ?? null, deadAt ?? null];
-  const values = [id, queue.kind, queue.queue, queue.claim, complaint, ...next, countsForQueue ? 1 : 0];
+  const values = [id, queue.kind, queue.queue, queue.claim, message, ...next, countsForQueue ? 1 : 0];
   return (await db.named(failedStatement, values)).length > 0;
 }
 
@@ -357,7 +357,7 @@ export function readBacklogs(db: Queryable, kinds: readonly string[], now: Date)
 }
 
 /** Deletes up to `limit` dead letters older than 30 days. Returns their number. */
-export async function deleteOldLetters(db: Queryable, kind: string, now: Date, limit: number): Promise<number> {
+export async function deleteOldDeadLetters(db: Queryable, kind: string, now: Date, limit: number): Promise<number> {
   return (await db.named(sweepStatement, [kind, now, limit])).length;
 }
 

@@ -27,8 +27,8 @@ export interface JobKind<Data> {
   /** Maximum duration of an attempt in milliseconds. */
   readonly timeout: number;
   /**
-   * Runs a job until it is done or the signal aborts. Throws if the attempt failed, or `Hopeless` if every attempt
-   * would fail. May return writes to commit with the outcome.
+   * Runs a job until it is done or the signal aborts. Throws if the attempt failed, or a `PermanentFailure` if every
+   * attempt would fail. May return writes to commit with the outcome.
    */
   run(job: Job<Data>, signal: AbortSignal): Promise<void> | Promise<Settlement>;
 }
@@ -49,6 +49,6 @@ export function defineJob<Data>(jobKind: JobKind<Data>): JobKind<Data> {
 }
 
 /** Thrown if every further attempt would fail. The job becomes a dead letter. Its queue does not count as failing. */
-export class Hopeless extends Error {
-  override readonly name = "Hopeless";
+export class PermanentFailure extends Error {
+  override readonly name = "PermanentFailure";
 }

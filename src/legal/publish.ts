@@ -68,6 +68,6 @@ export function termsMailTask({ db, clock, mailer }: TermsMailParts): DueTask {
   return {
     isDue: () => revisionsAreUnannounced,
     run: () => db.transaction(notifyAll),
-    complaint: "failed to notify owners of new terms",
+    failureMessage: "failed to notify owners of new terms",
   };
 }

@@ -2,7 +2,7 @@ import type { LegalTerms, OutstandingTerms } from "../kernel/call.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
-import { isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import { hasAccepted, listRevisions, type RevisionRow } from "./store.ts";
 
 /**
@@ -31,7 +31,7 @@ const notCurrent =
 export function createTerms({ db, clock }: Pick<PlatformParts, "db" | "clock">): Terms {
   const cache = createFreshCache<readonly RevisionRow[]>({
     load: () => listRevisions(db),
-    isAway: isDatabaseAway,
+    isUnavailable: isDatabaseUnavailable,
     capacity: 1,
     clock,
     ...times,

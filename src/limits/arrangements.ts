@@ -27,7 +27,7 @@ export interface Arrangements {
    * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid tiers.
    * Returns the grants.
    */
-  serve(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly PaidGrant[]>;
+  updateGrants(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly PaidGrant[]>;
   /** Replaces the override of a limit. */
   override(tx: Tx, accountId: string, override: Override): Promise<void>;
   /** Ends an override early. Returns false if there is none. */
@@ -82,7 +82,8 @@ export function createArrangements({ clock, bus }: Pick<PlatformParts, "clock" |
       const { before } = await settle(tx, accountId, false, (time) => ({ ...time, arranged: tier }));
       return before;
     },
-    serve: async (tx, accountId, { sandbox, apply } = noChange) => (await settle(tx, accountId, sandbox, apply)).grants,
+    updateGrants: async (tx, accountId, { sandbox, apply } = noChange) =>
+      (await settle(tx, accountId, sandbox, apply)).grants,
     async override(tx, accountId, override) {
       await replace(tx, accountId, override.limit, [override]);
     },

@@ -36,7 +36,7 @@ export interface QuotaState {
 }
 
 /** Recipients of notifications: the event log, and people by mail. */
-export interface QuotaNewsParts {
+export interface QuotaNotificationParts {
   readonly events: EventLog;
   readonly mailer: Mailer;
 }
@@ -56,7 +56,11 @@ async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaS
 }
 
 /** Reports newly reached thresholds, each once per month and limit. */
-export async function reportThresholds({ events, mailer }: QuotaNewsParts, tx: Tx, state: QuotaState): Promise<void> {
+export async function reportThresholds(
+  { events, mailer }: QuotaNotificationParts,
+  tx: Tx,
+  state: QuotaState,
+): Promise<void> {
   const { accountId, quota, month, limit, used, before = Number.NEGATIVE_INFINITY } = state;
   if (!Number.isFinite(limit)) return;
   for (const { percent, schema } of thresholds) {

@@ -89,7 +89,7 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
 
   async function count(): Promise<void> {
     countedAt = performance.now();
-    const found = await redis.ask("buckets", (client) => client.pubSubNumSub([presence]));
+    const found = await redis.run("buckets", (client) => client.pubSubNumSub([presence]));
     gateways = Math.max(1, found?.[presence] ?? gateways);
   }
 
@@ -106,7 +106,7 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     const sizes = requests.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
     const time = callersClock ? String(now) : "";
     const args = [time, draws[command], ...sizes];
-    const reply = await redis.ask("buckets", (client) => runScript(client, keys, args));
+    const reply = await redis.run("buckets", (client) => runScript(client, keys, args));
     // Redis was only slow and has probably drawn, so the last known shared level decides.
     if (reply === undefined && redis.isUp) return known[command](owner, requests, now);
     if (reply === undefined) return runOnShare(command, owner, requests, now);
@@ -119,19 +119,19 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     });
   }
 
-  const runWhereTheyAre =
+  const runCommand =
     (command: Command): Buckets["take"] =>
     (owner, requests, now) => {
       if (redis.isUp) return runShared(command, owner, requests, now);
-      redis.missed("buckets");
+      redis.countMissed("buckets");
       return runOnShare(command, owner, requests, now);
     };
 
   return {
     peek: (owner, request, now) =>
       redis.isUp ? known.peek(owner, request, now) : shares.peek(owner, shareOf(request, gateways), now),
-    take: runWhereTheyAre("take"),
-    refund: runWhereTheyAre("refund"),
-    read: runWhereTheyAre("read"),
+    take: runCommand("take"),
+    refund: runCommand("refund"),
+    read: runCommand("read"),
   };
 }

@@ -15,7 +15,7 @@ const renewals = 3;
  * milliseconds, maximum, ids. Returns the number of slots before the call. Uses the time of Redis, because clocks of
  * gateways differ.
  */
-const addSeats = createScript(`
+const addSlots = createScript(`
 local time = redis.call("TIME")
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call("ZREMRANGEBYSCORE", KEYS[1], "-inf", now)
@@ -41,7 +41,7 @@ export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: 
 
   async function add(owner: string, max: number, ids: Iterable<string>): Promise<number | undefined> {
     const args = [String(life), String(max), ...ids];
-    const taken = await redis.ask("seats", (client) => addSeats(client, [keyOf(owner)], args));
+    const taken = await redis.run("seats", (client) => addSlots(client, [keyOf(owner)], args));
     return taken === undefined ? undefined : Number(taken);
   }
 
@@ -53,7 +53,7 @@ export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: 
   }
 
   return {
-    ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "failed to renew slots" }, parts),
+    ...createRepeatedJob({ run: renew, every: life / renewals, failureMessage: "failed to renew slots" }, parts),
     async take(owner, max) {
       const slot = local.take(owner, max);
       if (!slot.isGranted) return slot;
@@ -66,7 +66,7 @@ export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: 
         ...slot,
         release() {
           slot.release();
-          void redis.ask("seats", (client) => client.zRem(keyOf(owner), slot.id));
+          void redis.run("seats", (client) => client.zRem(keyOf(owner), slot.id));
         },
       };
     },

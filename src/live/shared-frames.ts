@@ -144,7 +144,7 @@ export class ViewerFrames {
     this.#inFlight = this.#inFlight.filter((sent) => sent > sequence);
     if (this.#source && sequence > this.#source.acknowledged) {
       this.#source.acknowledged = sequence;
-      this.#source.acks.pushOver(sequence);
+      this.#source.acks.pushDroppingOldest(sequence);
     }
     this.#send();
   }

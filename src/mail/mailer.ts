@@ -128,7 +128,7 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
       {
         run: () => deleteOldMails(db, new Date(clock.now() - keptFor)),
         every: 60 * minute,
-        complaint: "failed to delete old mails",
+        failureMessage: "failed to delete old mails",
       },
     ],
     stop: () => smtp?.close(),

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { Hopeless } from "../kernel/job-kind.ts";
+import { PermanentFailure } from "../kernel/job-kind.ts";
 import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
 
@@ -18,7 +18,7 @@ export interface SmtpOptions {
 
 /** Sends mails through an SMTP server. */
 export interface SmtpClient {
-  /** Throws `Hopeless` if the server rejects the mail permanently. */
+  /** Throws `PermanentFailure` if the server rejects the mail permanently. */
   send(id: string, mail: Mail): Promise<void>;
   close(): void;
 }
@@ -71,5 +71,5 @@ function rethrow(error: unknown): never {
   if (!(error instanceof Error)) throw error;
   const { code, responseCode, command } = error as { code?: string; responseCode?: number; command?: string };
   const isFinal = refusals.has(code ?? "") && (responseCode ?? 0) >= 500 && command !== "MAIL FROM";
-  throw isFinal ? new Hopeless(error.message, { cause: error }) : error;
+  throw isFinal ? new PermanentFailure(error.message, { cause: error }) : error;
 }

@@ -12,7 +12,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
   readonly #items: T[] = [];
   #weight = 0;
   #room: PromiseWithResolvers<void> | undefined;
-  #news: (() => void) | undefined;
+  #wakeReader: (() => void) | undefined;
   #end: { readonly error?: unknown } | undefined;
 
   constructor(bounds: QueueBounds<T>) {
@@ -26,14 +26,14 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     if (this.#end) return undefined;
     this.#items.push(item);
     this.#weight += this.#bounds.weigh?.(item) ?? 0;
-    this.#news?.();
+    this.#wakeReader?.();
     if (!this.#isFull) return undefined;
     this.#room ??= Promise.withResolvers();
     return this.#room.promise;
   }
 
   /** Adds an item. If the queue is full, drops the oldest item. */
-  pushOver(item: T): void {
+  pushDroppingOldest(item: T): void {
     if (this.#isFull) this.#take();
     void this.push(item);
   }
@@ -54,9 +54,9 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
         while (this.#items.length > 0) yield this.#take();
         if (this.#end) break;
         await new Promise<void>((resolve) => {
-          this.#news = resolve;
+          this.#wakeReader = resolve;
         });
-        this.#news = undefined;
+        this.#wakeReader = undefined;
       }
       if ("error" in this.#end) throw this.#end.error;
     } finally {
@@ -89,7 +89,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
 
   #finish(end: { readonly error?: unknown }): void {
     this.#end ??= end;
-    this.#news?.();
+    this.#wakeReader?.();
     this.#makeRoom();
   }
 }

@@ -20,7 +20,7 @@ export class CertificateFiles<Files extends Paths> {
   readonly #clock: Pick<Clock, "every">;
   readonly #log: CertificateLog;
   #current: Contents<Files>;
-  #complaint = "";
+  #lastError = "";
   #stop: (() => void) | undefined;
 
   /** Reads the files. Throws if a file cannot be read. */
@@ -58,13 +58,13 @@ export class CertificateFiles<Files extends Paths> {
       // A secure context ignores an authority that cannot be parsed, and then trusts none.
       if ("ca" in next) new X509Certificate(next.ca);
       this.#current = next;
-      this.#complaint = "";
+      this.#lastError = "";
       onChange(next);
       this.#log.info({ file }, "the certificate was replaced");
     } catch (error) {
       const { message } = error as Error;
-      if (message === this.#complaint) return;
-      this.#complaint = message;
+      if (message === this.#lastError) return;
+      this.#lastError = message;
       this.#log.error({ err: error, file }, "failed to read the certificate again; the previous one stays in use");
     }
   }

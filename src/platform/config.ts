@@ -191,7 +191,7 @@ function readLiveKit(read: EnvironmentReader): LiveKitConfig | undefined {
 }
 
 /** Returns a function that reads a variable which is required if `first` is set. */
-function neededBeside(read: EnvironmentReader, first: string): (name: string) => string {
+function requiredWith(read: EnvironmentReader, first: string): (name: string) => string {
   return (name) => {
     const value = read.text(name);
     if (value === undefined) throw new ConfigError(name, `is required with ${first}`);
@@ -203,7 +203,7 @@ function readStripe(read: EnvironmentReader): StripeConfig | undefined {
   const secretKey = read.text("STRIPE_SECRET_KEY");
   const url = read.url("STRIPE_URL", ["http:", "https:"]) ?? "https://api.stripe.com";
   if (secretKey === undefined) return undefined;
-  return { url, secretKey, webhookSecret: neededBeside(read, "STRIPE_SECRET_KEY")("STRIPE_WEBHOOK_SECRET") };
+  return { url, secretKey, webhookSecret: requiredWith(read, "STRIPE_SECRET_KEY")("STRIPE_WEBHOOK_SECRET") };
 }
 
 function readBtcPay(read: EnvironmentReader): BtcPayConfig | undefined {
@@ -211,7 +211,7 @@ function readBtcPay(read: EnvironmentReader): BtcPayConfig | undefined {
   const isCurrency = (item: string): boolean => /^[a-z0-9]{2,12}$/.test(item);
   const currencies = read.list("CRYPTO_CURRENCIES", "cryptocurrencies in lower case, such as `btc`", isCurrency);
   if (url === undefined) return undefined;
-  const needed = neededBeside(read, "BTCPAY_URL");
+  const needed = requiredWith(read, "BTCPAY_URL");
   const keys = { apiKey: needed("BTCPAY_API_KEY"), webhookSecret: needed("BTCPAY_WEBHOOK_SECRET") };
   return { url, store: needed("BTCPAY_STORE"), currencies: currencies.length > 0 ? currencies : ["btc"], ...keys };
 }

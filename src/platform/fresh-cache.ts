@@ -6,7 +6,7 @@ export interface FreshCacheOptions<V> {
   /** Loads a value. Undefined (not found) is not cached. */
   load(key: string): Promise<V | undefined>;
   /** Returns whether the source is unavailable. */
-  isAway(error: unknown): boolean;
+  isUnavailable(error: unknown): boolean;
   /** Milliseconds for which a value is fresh. */
   freshFor: number;
   /** Milliseconds for which a value may be used while the source is unavailable. */
@@ -30,7 +30,7 @@ export interface FreshCache<V> {
   /** Removes a value. Loads it again at once if it was in use. */
   renew(key: string): void;
   /** Removes matching values, and ignores all running loads, because they may match. */
-  forgetIf(isMeant: (key: string, value: V) => boolean): void;
+  forgetIf(matches: (key: string, value: V) => boolean): void;
 }
 
 interface Kept<V> {
@@ -78,7 +78,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
       (error: unknown) => {
         if (loading.get(key) === loaded) loading.delete(key);
         const old = kept.get(key);
-        if (old && options.isAway(error) && now() - old.loadedAt < staleFor) return old.value;
+        if (old && options.isUnavailable(error) && now() - old.loadedAt < staleFor) return old.value;
         throw error;
       },
     );
@@ -115,8 +115,8 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
       // A failed load is repeated by the next read.
       if (isInUse) load(key).catch(() => undefined);
     },
-    forgetIf(isMeant) {
-      for (const [key, { value }] of kept) if (isMeant(key, value)) kept.delete(key);
+    forgetIf(matches) {
+      for (const [key, { value }] of kept) if (matches(key, value)) kept.delete(key);
       loading.clear();
     },
   };

@@ -8,13 +8,13 @@ const owner = new AsyncLocalStorage<OnFault>();
 let uncaught = 0;
 
 /** Runs `work`. Uncaught errors of its asynchronous operations are reported to `onFault`. */
-export function ownFaults(onFault: OnFault, work: () => void): void {
+export function withFaultHandler(onFault: OnFault, work: () => void): void {
   owner.run(onFault, work);
 }
 
 /**
- * Keeps the process running after uncaught errors. Each is passed to the handler set by `ownFaults`, or logged. Failed
- * writes to stdout and stderr are ignored, since logging them would fail again.
+ * Keeps the process running after uncaught errors. Passes each error to the handler set by `withFaultHandler`, or logs
+ * it. Ignores failed writes to stdout and stderr, since logging them would fail again.
  */
 export function keepRunning(log: { error(fields: object, message: string): void }): void {
   const report: OnFault = (error) => {

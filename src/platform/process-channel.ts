@@ -2,14 +2,14 @@ import type { Registry } from "prom-client";
 import { type Bus, type BusChannel, type BusMessages, createLocalBus } from "./bus.ts";
 
 /** A bus message between processes. */
-export interface BusPost {
+export interface BusEnvelope {
   readonly kind: "bus";
   readonly channel: BusChannel;
   readonly message: BusMessages[BusChannel];
 }
 
 /** Notifies a process that it may start. */
-export interface Beginning {
+export interface BeginMessage {
   readonly kind: "begin";
   /** Port of the demo page. With 0, the serving process chooses. */
   readonly demoPort: number;
@@ -30,18 +30,18 @@ export type ProcessRequest = "alive" | "ready" | "metrics";
 
 /** Message from a supervisor to its process. */
 export type ToProcess =
-  | Beginning
-  | BusPost
+  | BeginMessage
+  | BusEnvelope
   | { readonly kind: "ask"; readonly id: number; readonly question: ProcessRequest };
 
 /** Message from a process to its supervisor. */
 export type FromProcess =
   | ProcessReady
-  | BusPost
+  | BusEnvelope
   | { readonly kind: "answer"; readonly id: number; readonly text: string };
 
 /** Maximum number of characters of bus messages queued for a process that does not read. */
-const longestBacklog = 2 ** 20;
+const maxQueuedLength = 2 ** 20;
 
 /** Sends a message to the other process. */
 type Send = (message: FromProcess | ToProcess, done: (error: Error | null) => void) => boolean;
@@ -50,11 +50,11 @@ type Send = (message: FromProcess | ToProcess, done: (error: Error | null) => vo
  * Creates a function that sends bus messages to another process. Drops messages while too many are queued, as the bus
  * permits: the process polls the database within a second.
  */
-export function createPostOffice(send: Send): (post: BusPost) => void {
+export function createBusSender(send: Send): (post: BusEnvelope) => void {
   let unread = 0;
   return (post) => {
     const size = post.channel.length + post.message.length;
-    if (unread + size > longestBacklog) return;
+    if (unread + size > maxQueuedLength) return;
     unread += size;
     send(post, () => {
       unread -= size;
@@ -67,7 +67,7 @@ export interface SupervisorLink {
   /** Bus to the other processes of the service. */
   readonly bus: Bus;
   /** Resolves when the process may start. */
-  readonly begun: Promise<Beginning>;
+  readonly begun: Promise<BeginMessage>;
   /** Notifies the supervisor that the process is ready, and answers the supervisor's requests from `health`. */
   reportReady(readiness: Omit<ProcessReady, "kind">, health: ProcessHealth): void;
 }
@@ -84,9 +84,9 @@ export function linkToSupervisor(): SupervisorLink | undefined {
   if (!send) return undefined;
   const sendMessage = (message: FromProcess, done: (error: Error | null) => void): boolean =>
     send(message, undefined, undefined, done);
-  const post = createPostOffice(sendMessage as Send);
+  const post = createBusSender(sendMessage as Send);
   const local = createLocalBus();
-  const begun = Promise.withResolvers<Beginning>();
+  const begun = Promise.withResolvers<BeginMessage>();
   let health: ProcessHealth | undefined;
 
   async function answerTo(question: ProcessRequest): Promise<string> {

@@ -39,7 +39,7 @@ export async function endProcess(pid: number, steps: readonly EndingStep[]): Pro
  * Linux, returns ticks since boot, because `ps` computes times from an adjustable clock.
  */
 export async function startTime(pid: number): Promise<string> {
-  if (process.platform !== "linux") return askPs(pid, "lstart=");
+  if (process.platform !== "linux") return readPs(pid, "lstart=");
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   // The second field, the program's name, may contain spaces and parentheses.
   return status.slice(status.lastIndexOf(")") + 2).split(" ")[19] ?? "";
@@ -47,10 +47,10 @@ export async function startTime(pid: number): Promise<string> {
 
 /** Returns the command line of a process, or an empty text. `ps` exists on Linux and macOS. */
 export function commandLine(pid: number): Promise<string> {
-  return askPs(pid, "args=");
+  return readPs(pid, "args=");
 }
 
-function askPs(pid: number, field: string): Promise<string> {
+function readPs(pid: number, field: string): Promise<string> {
   return new Promise((resolve) => {
     execFile("ps", ["-ww", "-o", field, "-p", String(pid)], { timeout: 2_000 }, (_error, output) => {
       resolve(output.trim());

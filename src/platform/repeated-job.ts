@@ -16,7 +16,7 @@ export interface RepeatedTask {
   /** Milliseconds between starts. */
   readonly every: number;
   /** Log message on failure. The next run retries. */
-  readonly complaint: string;
+  readonly failureMessage: string;
 }
 
 /** Clock and log of repeated jobs. */
@@ -27,7 +27,7 @@ export interface RepeatedJobParts {
 
 /** Creates a job. Runs never overlap, so that they do not pile up if PostgreSQL is slow. */
 export function createRepeatedJob(
-  { run, every, complaint }: RepeatedTask,
+  { run, every, failureMessage }: RepeatedTask,
   { clock, log }: RepeatedJobParts,
 ): RepeatedJob {
   let end: (() => void) | undefined;
@@ -39,7 +39,7 @@ export function createRepeatedJob(
     try {
       await run();
     } catch (error) {
-      log.warn({ err: error }, complaint);
+      log.warn({ err: error }, failureMessage);
     }
   }
 

@@ -10,17 +10,17 @@ export interface Silence {
 const maxStep = 1_000;
 
 /**
- * Creates the measurement. `signs` returns the number of heartbeats. Time in which this process was stopped or the
+ * Creates the measurement. `heartbeats` returns the number of heartbeats. Time in which this process was stopped or the
  * machine suspended does not count.
  */
-export function createSilence(signs: () => number, patience: number): Silence {
-  let lastSigns = 0;
+export function createSilence(heartbeats: () => number, patience: number): Silence {
+  let lastHeartbeats = 0;
   let silentFor = 0;
   let allowed = 0;
   let polledAt = 0;
   return {
     begin(firstPatience) {
-      lastSigns = signs();
+      lastHeartbeats = heartbeats();
       silentFor = 0;
       allowed = firstPatience;
       polledAt = performance.now();
@@ -29,8 +29,8 @@ export function createSilence(signs: () => number, patience: number): Silence {
       const now = performance.now();
       silentFor += Math.min(now - polledAt, maxStep);
       polledAt = now;
-      if (signs() !== lastSigns) {
-        lastSigns = signs();
+      if (heartbeats() !== lastHeartbeats) {
+        lastHeartbeats = heartbeats();
         silentFor = 0;
         allowed = patience;
       }

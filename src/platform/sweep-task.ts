@@ -4,8 +4,8 @@ import type { RepeatedTask } from "./repeated-job.ts";
 const sweepEvery = 600_000;
 
 /** Creates a task that deletes what is no longer needed. */
-export function sweepTask(run: () => Promise<void>, complaint: string): RepeatedTask {
-  return { run, every: sweepEvery, complaint };
+export function sweepTask(run: () => Promise<void>, failureMessage: string): RepeatedTask {
+  return { run, every: sweepEvery, failureMessage };
 }
 
 /** Deletes rows, in batches so that each statement is short. `deleteRows` returns how many rows it has deleted. */

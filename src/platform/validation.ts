@@ -12,7 +12,7 @@ import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/valida
 import { type FieldFault, fail, failFaults, maxFaults } from "./errors.ts";
 import { joinPath } from "./rest-json/faults.ts";
 import { onlyOneof } from "./rest-json/field-names.ts";
-import { askedBy, askedOfMembers, blamedBy, rulesOf } from "./rule-words.ts";
+import { fieldOfRule, membersRequirement, requirementOf, rulesOf } from "./rule-messages.ts";
 
 // Patterns come only from our protos, so the built-in RegExp is safe, and twice as fast.
 const validator = createValidator({ regexMatch: (pattern, against) => new RegExp(pattern, "u").test(against) });
@@ -43,26 +43,26 @@ export function ruleFaults(desc: DescMessage, message: Message): FieldFault[] {
 function toFault(violation: Violation, whole: ReflectMessage): FieldFault {
   const { field: path, ruleId } = violation;
   const holder = path.reduce(step, whole);
-  const blamed = isReflectMessage(holder) ? blamedBy(ruleId, holder.desc) : undefined;
+  const blamed = isReflectMessage(holder) ? fieldOfRule(ruleId, holder.desc) : undefined;
   return { field: jsonPath(blamed ? [...path, blamed] : path), message: messageOf(violation, whole) };
 }
 
 function messageOf({ field: path, ruleId, forKey, message }: Violation, whole: ReflectMessage): string {
   const last = path.at(-1);
   if (ruleId === "message.oneof") {
-    return askedOfMembers(last?.kind === "field" && last.message ? last.message : whole.desc) ?? message;
+    return membersRequirement(last?.kind === "field" && last.message ? last.message : whole.desc) ?? message;
   }
   switch (last?.kind) {
     case "oneof":
       return "is required";
     case "field":
-      if (!isMissing(path, last, whole)) return askedBy(ruleId, last) ?? message;
+      if (!isMissing(path, last, whole)) return requirementOf(ruleId, last) ?? message;
       // Protobuf cannot distinguish a missing list from an empty one.
       return last.fieldKind === "list" ? "must have at least one item" : "is required";
     default: {
       const holder = path.findLast((element) => element.kind === "field");
-      const asked = holder && askedBy(ruleId, holder, rulesInside(rulesOf(holder), forKey));
-      return asked ? `${forKey ? "its key " : ""}${asked}` : message;
+      const requirement = holder && requirementOf(ruleId, holder, rulesInside(rulesOf(holder), forKey));
+      return requirement ? `${forKey ? "its key " : ""}${requirement}` : message;
     }
   }
 }

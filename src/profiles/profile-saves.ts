@@ -181,8 +181,12 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   }
 
   return {
-    dueTasks: [{ isDue: () => usesAreOverdue, run: failOverdue, complaint: "failed to end overdue profile saves" }],
-    jobs: [{ run: deleteInterrupted, every: times.orphan, complaint: "failed to delete interrupted profile saves" }],
+    dueTasks: [
+      { isDue: () => usesAreOverdue, run: failOverdue, failureMessage: "failed to end overdue profile saves" },
+    ],
+    jobs: [
+      { run: deleteInterrupted, every: times.orphan, failureMessage: "failed to delete interrupted profile saves" },
+    ],
     start() {
       unsubscribe = bus.subscribe("profile-offered", take);
     },

@@ -128,7 +128,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     task: {
       isDue: () => checksAreDue(clock.now()),
       run: checkAll,
-      complaint: "failed to check session minutes of accounts",
+      failureMessage: "failed to check session minutes of accounts",
     },
   };
 }

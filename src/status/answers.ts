@@ -15,7 +15,7 @@ const components: Readonly<Record<string, ComponentName>> = {
 const billing: typeof components = { BillingService: "billing", CryptoOrderService: "billing" };
 
 /** Returns the function that counts responses and server faults by component, with the affected accounts. */
-export function noteAnswers(
+export function countResponses(
   sources: Sources,
   takesPayments: boolean,
 ): (service: string, failed: boolean, accountId?: string) => void {

@@ -23,7 +23,7 @@ export interface Sample {
   readonly facts: Facts;
 }
 
-interface Judges {
+interface JudgementParts {
   readonly ids: Ids;
   readonly pace: Pace;
   /** Whether time without samples counts as an outage. If false, such time is not counted. */
@@ -34,15 +34,20 @@ interface Judges {
  * Stores a gateway's sample and judges the samples of all gateways. Returns the version of the board. A sample older
  * than the last judgement is only stored.
  */
-export async function judgeSample(tx: Tx, gateway: string, { at, facts }: Sample, judges: Judges): Promise<bigint> {
-  const { pace, ids } = judges;
+export async function judgeSample(
+  tx: Tx,
+  gateway: string,
+  { at, facts }: Sample,
+  parts: JudgementParts,
+): Promise<bigint> {
+  const { pace, ids } = parts;
   const now = new Date(at);
   const board = await lockBoard(tx);
   keepFacts(tx, gateway, now, facts);
   if (board.judgedAt !== undefined && at <= board.judgedAt) return board.version;
   const [kept, spans, incidents] = await Promise.all([readFacts(tx), readOpenSpans(tx), lockUnresolved(tx, now)]);
   const isAbsence = board.judgedAt !== undefined && at - board.judgedAt > pace.silentAfter;
-  if (isAbsence) await noteAbsence(tx, board, spans, now, judges);
+  if (isAbsence) await noteAbsence(tx, board, spans, now, parts);
 
   const ages = kept.map((row) => ({ age: at - row.sampled_at.getTime(), facts: row.facts }));
   const present = ages.filter(({ age }) => age < pace.silentAfter).map((each) => each.facts);
@@ -102,18 +107,18 @@ async function noteAbsence(
   { judgedAt = 0 }: StoredBoard,
   spans: readonly OpenSpan[],
   to: Date,
-  judges: Judges,
+  parts: JudgementParts,
 ) {
   const from = new Date(judgedAt);
   const components = spans.map(({ component }) => component);
   if (components.length === 0) return;
   endSpans(tx, components, from);
-  if (!judges.countsAbsence) return;
+  if (!parts.countsAbsence) return;
   const announced = await findMaintenance(tx, from, to);
   const absences = components.flatMap((component) => splitBy(announced, component, from, to));
   insertSpans(tx, absences);
   const missed = components.filter((name) => absences.some((each) => each.component === name && isOutage(each.health)));
-  if (missed.length > 0) insertAbsence(tx, missed, from, to, judges.ids);
+  if (missed.length > 0) insertAbsence(tx, missed, from, to, parts.ids);
 }
 
 const isOutage = (health: Health): boolean => health !== "maintenance";

@@ -39,9 +39,9 @@ export function createFeed(): Feed {
       return shown;
     },
     show(snapshot) {
-      const isNews = shown === undefined || !isSameStatus(shown, snapshot);
+      const isChanged = shown === undefined || !isSameStatus(shown, snapshot);
       shown = snapshot;
-      if (!isNews) return;
+      if (!isChanged) return;
       const { promise: next, resolve } = Promise.withResolvers<Step>();
       const message = toStatusMessage(snapshot);
       step = { message, next };

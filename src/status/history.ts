@@ -1,6 +1,6 @@
 import { createFreshCache } from "../platform/fresh-cache.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
-import { isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import type { ComponentName } from "./components.ts";
 import { type DayHistory, firstShown, historyOf } from "./days.ts";
 import type { Feed } from "./feed.ts";
@@ -28,7 +28,7 @@ export function createHistory({ db, clock, feed }: HistoryParts): History {
       const spans = await readSpans(db, new Date(firstShown(now)), new Date(now));
       return new Map(feed.now.components.map(({ component }) => [component, historyOf(spans, component, now)]));
     },
-    isAway: isDatabaseAway,
+    isUnavailable: isDatabaseUnavailable,
     capacity: 1,
     clock,
     ...times,
@@ -38,9 +38,9 @@ export function createHistory({ db, clock, feed }: HistoryParts): History {
   let known: Snapshot["components"] | undefined;
   return {
     async read() {
-      const { components, isAway } = feed.now;
+      const { components, isDatabaseDown } = feed.now;
       // While PostgreSQL is down, keeps the cached history.
-      if (components !== known && !isAway) {
+      if (components !== known && !isDatabaseDown) {
         cache.expire("");
         known = components;
       }

@@ -26,15 +26,15 @@ export interface IncidentMailsParts extends Pick<PlatformParts, "db" | "clock" |
 }
 
 /** Condition for incidents that subscribers must be notified of now. */
-const isUntold = (now: number) => sql<SqlBool>`
+const isUnmailed = (now: number) => sql<SqlBool>`
   (told_at is null or told_at < changed_at and told_at <= ${new Date(now - mailEvery)})`;
 
 /** Locks the incidents that subscribers must be notified of now. */
-async function lockUntold(tx: Tx, now: number): Promise<IncidentRow[]> {
+async function lockUnmailed(tx: Tx, now: number): Promise<IncidentRow[]> {
   return await tx.sql
     .selectFrom("status_incidents")
     .selectAll()
-    .where(isUntold(now))
+    .where(isUnmailed(now))
     .orderBy("id")
     .forUpdate()
     .skipLocked()
@@ -123,7 +123,7 @@ export function createIncidentMails(parts: IncidentMailsParts): {
 
   async function sendMails(tx: Tx): Promise<void> {
     const now = clock.now();
-    for (const incident of await lockUntold(tx, now)) {
+    for (const incident of await lockUnmailed(tx, now)) {
       const mail = await write(tx, incident, now);
       tx.send(
         tx.sql
@@ -141,9 +141,9 @@ export function createIncidentMails(parts: IncidentMailsParts): {
   }
 
   const task: DueTask = {
-    isDue: () => sql`exists (select from status_incidents where ${isUntold(clock.now())})`,
+    isDue: () => sql`exists (select from status_incidents where ${isUnmailed(clock.now())})`,
     run: () => db.transaction(sendMails),
-    complaint: "failed to notify subscribers of incidents",
+    failureMessage: "failed to notify subscribers of incidents",
   };
   return { task, jobKind: mailing };
 }

@@ -77,8 +77,8 @@ export function step(before: ComponentState | undefined, current: Health, at: nu
   const { health, pending } = before ?? { health: "operational" };
   if (current === health) return { health };
   const gotWorse = isWorse(current, health);
-  const goesOn = pending !== undefined && isWorse(pending.health, health) === gotWorse;
-  if (!goesOn) return { health, pending: { health: current, since: at } };
+  const isOngoing = pending !== undefined && isWorse(pending.health, health) === gotWorse;
+  if (!isOngoing) return { health, pending: { health: current, since: at } };
   const nearer = isWorse(current, pending.health) === gotWorse ? pending.health : current;
   const hasLasted = at - pending.since >= (gotWorse ? pace.worseAfter : pace.betterAfter);
   return hasLasted ? { health: nearer } : { health, pending: { health: nearer, since: pending.since } };

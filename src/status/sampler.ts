@@ -35,7 +35,7 @@ export function createSampler(parts: SamplerParts): Part {
   let writing: Promise<bigint | undefined> | undefined;
   let reading: BoardReading | undefined;
   let own: States | undefined;
-  let isAway = false;
+  let isDatabaseDown = false;
   /** Latest version announced on the bus. */
   let announced = 0n;
   new Gauge({
@@ -91,8 +91,8 @@ export function createSampler(parts: SamplerParts): Part {
     const facts = await sources.check(pace.probe);
     waiting.push({ at, facts });
     if (waiting.length > maxWaiting) waiting.shift();
-    isAway = !(await settle());
-    own = isAway ? stepAll(own ?? reading?.states ?? {}, [facts], 0, at, pace) : undefined;
+    isDatabaseDown = !(await settle());
+    own = isDatabaseDown ? stepAll(own ?? reading?.states ?? {}, [facts], 0, at, pace) : undefined;
     if (reading) feed.show(snapshotOf(reading, at, own));
   }
 
@@ -100,17 +100,20 @@ export function createSampler(parts: SamplerParts): Part {
   async function reread(): Promise<void> {
     const version = announced;
     if (!(await read(version))) return;
-    if (reading && !isAway) feed.show(snapshotOf(reading, clock.now()));
+    if (reading && !isDatabaseDown) feed.show(snapshotOf(reading, clock.now()));
   }
 
-  const job = createRepeatedJob({ run: sample, every: pace.every, complaint: "failed to sample the status" }, parts);
-  const hurried = createRepeatedJob(
-    { run: reread, every: Number.POSITIVE_INFINITY, complaint: "failed to read the status" },
+  const job = createRepeatedJob(
+    { run: sample, every: pace.every, failureMessage: "failed to sample the status" },
+    parts,
+  );
+  const rereading = createRepeatedJob(
+    { run: reread, every: Number.POSITIVE_INFINITY, failureMessage: "failed to read the status" },
     parts,
   );
   function onVersion(version: string): void {
     announced = BigInt(version);
-    void hurried.runNow();
+    void rereading.runNow();
   }
   let unsubscribe: (() => void) | undefined;
   return {
@@ -122,7 +125,7 @@ export function createSampler(parts: SamplerParts): Part {
     },
     async stop() {
       unsubscribe?.();
-      await Promise.all([job.stop(), hurried.stop()]);
+      await Promise.all([job.stop(), rereading.stop()]);
       // A gateway that stops properly must not count as silent.
       await unlessLate(
         forgetGateway(db, id).catch(() => undefined),

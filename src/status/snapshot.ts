@@ -9,7 +9,7 @@ import type { BoardReading, StoredIncident } from "./store.ts";
 export interface Snapshot {
   readonly at: number;
   /** Whether PostgreSQL is down. If so, shows the last known status with this gateway's own findings. */
-  readonly isAway: boolean;
+  readonly isDatabaseDown: boolean;
   readonly components: readonly {
     readonly component: ComponentName;
     readonly health: Health;
@@ -27,7 +27,7 @@ export function snapshotOf({ components, incidents }: BoardReading, at: number, 
     if (!stored) return health ? [{ component: name, health, since: at }] : [];
     return [health && isWorse(health, stored.health) ? { component: name, health, since: at } : stored];
   });
-  return { at, isAway: own !== undefined, components: shown, incidents };
+  return { at, isDatabaseDown: own !== undefined, components: shown, incidents };
 }
 
 /** Returns whether two snapshots are the same apart from their times. */
@@ -38,7 +38,7 @@ export function isSameStatus(one: Snapshot, other: Snapshot): boolean {
 }
 
 /** Returns whether an incident is in progress. */
-export const goesOn = ({ startedAt, resolvedAt }: StoredIncident, at: number): boolean =>
+export const isOngoing = ({ startedAt, resolvedAt }: StoredIncident, at: number): boolean =>
   startedAt <= at && (resolvedAt === undefined || resolvedAt > at);
 
 /** Returns the worst health of the components. */
@@ -63,7 +63,7 @@ export function toStatusMessage(snapshot: Snapshot): Status {
       sinceAt: timestampFromMs(since),
     })),
     incidents: incidents
-      .filter((incident) => goesOn(incident, at))
+      .filter((incident) => isOngoing(incident, at))
       .map(({ id, title, health, components, startedAt, resolvedAt, updates }) => ({
         id,
         title,

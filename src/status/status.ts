@@ -3,7 +3,7 @@ import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Part } from "../platform/lifetime.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
-import { noteAnswers } from "./answers.ts";
+import { countResponses } from "./answers.ts";
 import { createFeed, type Feed } from "./feed.ts";
 import { createHistory, type History } from "./history.ts";
 import { createIncidentMails } from "./incident-mails.ts";
@@ -19,7 +19,7 @@ export interface Status extends Part {
   /** Probes and counters, to which features add their dependencies. */
   readonly sources: Sources;
   /** Counts the result of a service call. */
-  readonly noteAnswer: ReturnType<typeof noteAnswers>;
+  readonly countResponse: ReturnType<typeof countResponses>;
   readonly feed: Feed;
   readonly history: History;
   readonly subscriptions: Subscriptions;
@@ -56,7 +56,7 @@ export function createStatus(parts: StatusParts, every?: number): Status {
     sources,
     feed,
     pace,
-    noteAnswer: noteAnswers(sources, takesPayments),
+    countResponse: countResponses(sources, takesPayments),
     history: createHistory({ db, clock, feed }),
     subscriptions: createSubscriptions(parts),
     mails: createIncidentMails({ ...parts, publicUrl: config.publicUrl }),

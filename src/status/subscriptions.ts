@@ -75,7 +75,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
   const { db, clock, ids, throttles, mailer, sealer } = parts;
 
   /** Records a confirmation mail to an address and returns its token. Returns undefined at the daily limit. */
-  async function ask(tx: Tx, email: string): Promise<string | undefined> {
+  async function recordRequest(tx: Tx, email: string): Promise<string | undefined> {
     const now = new Date(clock.now());
     const [token, end] = [randomText(tokenLength), randomText(tokenLength)];
     const since = new Date(now.getTime() - day);
@@ -97,7 +97,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
       const network = networkOf(clientAddress, { v4: 24, v6: 48 });
       await throttles.take([{ name: `status-subscribe ${network}`, limit: max.network }], "subscription requests");
       await db.transaction(async (tx) => {
-        const token = await ask(tx, email);
+        const token = await recordRequest(tx, email);
         if (token === undefined) return;
         await mailer.send(tx, {
           to: email,

@@ -96,6 +96,6 @@ export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: Clos
       const since = failingSince();
       for (const id of await findFailing(db, since, failing.apartMs)) await close(id, since);
     },
-    complaint: "failed to check failing webhooks",
+    failureMessage: "failed to check failing webhooks",
   };
 }

@@ -1,6 +1,6 @@
 import { type ShownEvent, toEventMessage } from "../events/event-message.ts";
 import { EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
-import { defineJob, Hopeless, type Job, type JobKind, type Settlement } from "../kernel/job-kind.ts";
+import { defineJob, type Job, type JobKind, PermanentFailure, type Settlement } from "../kernel/job-kind.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { compileWriter } from "../platform/rest-json/writer.ts";
@@ -69,7 +69,7 @@ export function createDeliveries({ db, clock, sealer, sender, notices }: Deliver
       };
     const message = error ?? `responded with ${status}`;
     return {
-      failure: isTest ? new Hopeless(message) : new Error(message),
+      failure: isTest ? new PermanentFailure(message) : new Error(message),
       write(tx, next) {
         if (!isTest) recordEndpointFailure(tx, endpointId, { at, isFirst: number === 1 });
         recordAttempt(tx, id, { attempt, status: next ? "failed" : "dlq", at, next });
@@ -83,7 +83,7 @@ export function createDeliveries({ db, clock, sealer, sender, notices }: Deliver
     if (!delivery || delivery.status === "delivered" || delivery.status === "dlq") return nothing;
     const obstacle = obstacleTo(delivery);
     const settlement = obstacle
-      ? { failure: new Hopeless(obstacle), write: (tx: Tx) => giveUp(tx, [delivery.id], obstacle) }
+      ? { failure: new PermanentFailure(obstacle), write: (tx: Tx) => giveUp(tx, [delivery.id], obstacle) }
       : // Cast: the checks above exclude null columns of the join.
         settlementOf(delivery, attempt, await send(delivery as Sendable, signal));
     return {

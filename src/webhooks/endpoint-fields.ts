@@ -1,4 +1,4 @@
-import { subscribableTypes, subscribableWords } from "../events/subscribable-events.ts";
+import { subscribableTypes, unknownTypeMessage } from "../events/subscribable-events.ts";
 import type { UpdateWebhookRequest } from "../gen/pilothouse/v1/webhook_pb.ts";
 import { failFields } from "../platform/errors.ts";
 
@@ -17,7 +17,7 @@ export function readEventTypes(events: readonly string[]): string[] {
   if (events.length === 0 || (events.length === 1 && events[0] === everything)) return [everything];
   const unknown = events.findIndex((type) => !subscribableTypes.has(type));
   if (unknown === -1) return [...events];
-  const words = events[unknown] === everything ? "must be the only entry" : subscribableWords;
+  const words = events[unknown] === everything ? "must be the only entry" : unknownTypeMessage;
   throw failFields("validation-failed", { [`events[${unknown}]`]: words });
 }
 

@@ -162,11 +162,11 @@ export function createFanOut(parts: FanOutParts): FanOut {
     while ((await events.consume(fanOutConsumer, batch, queue)) === batch);
   }
 
-  const complaint = "failed to queue events for webhooks";
-  const job = createRepeatedJob({ run, every: Number.POSITIVE_INFINITY, complaint }, parts);
+  const failureMessage = "failed to queue events for webhooks";
+  const job = createRepeatedJob({ run, every: Number.POSITIVE_INFINITY, failureMessage }, parts);
   let unsubscribe: (() => void) | undefined;
   return {
-    poll: { isDue: () => eventsAreLeft(fanOutConsumer), run: job.runNow, complaint },
+    poll: { isDue: () => eventsAreLeft(fanOutConsumer), run: job.runNow, failureMessage },
     start() {
       unsubscribe = bus.subscribe("events", () => void job.runNow());
     },

@@ -5,7 +5,7 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
-import { insertEvent, readEnd, readEvents } from "../../src/events/store.ts";
+import { insertEvent, readEvents, readLastNumber } from "../../src/events/store.ts";
 import { AgentSessionTurnEndedEventSchema, TurnStatus } from "../../src/gen/pilothouse/v1/agent_turn_pb.ts";
 import { CryptoOrderPaidEventSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 import {
@@ -18,7 +18,7 @@ import { fail } from "../../src/platform/errors.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
-import { DatabaseAway } from "../../src/platform/postgres/database-away.ts";
+import { DatabaseUnavailable } from "../../src/platform/postgres/database-unavailable.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createTestClock } from "../support/test-clock.ts";
 
@@ -142,7 +142,7 @@ test("delivers all events in order if PostgreSQL was unavailable when the reader
   const named: typeof database.db.named = (statement, values) => {
     if (statement.name !== "events-of-subject" || failures === 0) return database.db.named(statement, values);
     failures -= 1;
-    return Promise.reject(fail("internal", {}, { cause: new DatabaseAway(undefined) }));
+    return Promise.reject(fail("internal", {}, { cause: new DatabaseUnavailable(undefined) }));
   };
   // The tail of this log begins after both events.
   const unlucky = createEventLog({ db: { ...database.db, named }, bus, ids, clock, log: silentLog });
@@ -189,12 +189,12 @@ test("delivers each event to one consumer at a time, once, and again after a fai
 });
 
 test("deletes events after 30 days in bounded batches and keeps the positions of consumers", async () => {
-  const end = await readEnd(database.db);
+  const end = await readLastNumber(database.db);
   await sql`insert into events (id, account_id, type, subject, data, created_at)
     select 'evt_old' || n, ${accountId}, 'session.live', 'old', '{}', now() - interval '30 days 1 minute'
     from generate_series(1, 2500) n`.execute(database.db.sql);
   await database.db.transaction((tx) => append(tx, "young"));
-  await expect.poll(() => readEnd(database.db), patiently).toBe(end + 2_501n);
+  await expect.poll(() => readLastNumber(database.db), patiently).toBe(end + 2_501n);
   await sql`update events set created_at = now() - interval '30 days' + interval '1 minute'
     where subject = 'young'`.execute(database.db.sql);
   // Also expires the events of the previous tests.

@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
-import { readEnd, readEvents, type StoredEvent } from "../../src/events/store.ts";
+import { readEvents, readLastNumber, type StoredEvent } from "../../src/events/store.ts";
 import { SessionFailedEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
@@ -72,11 +72,11 @@ test("delivers each event once and in commit order to every reader under concurr
     createEventLog({ db, bus: createLocalBus(), ids, clock: systemClock, log: silentLog }),
   );
   for (const gateway of gateways) gateway.start();
-  const start = await readEnd(database.db);
+  const start = await readLastNumber(database.db);
   let isWritten = false;
 
   const isBehind = async (seen: readonly StoredEvent[]) =>
-    !isWritten || (seen.at(-1)?.number ?? start) < (await readEnd(database.db));
+    !isWritten || (seen.at(-1)?.number ?? start) < (await readLastNumber(database.db));
 
   const read: StoredEvent[] = [];
   const reading = async () => {

@@ -19,7 +19,7 @@ import {
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FleetCertificates, type FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
-import { dialledAs, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
+import { fleetClientCredentials, tlsNameOptions } from "../../src/platform/grpc/fleet-tls.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
@@ -64,7 +64,11 @@ async function startGateway(tls?: FleetTlsFiles): Promise<number> {
 
 /** Sends a heartbeat as a worker does. Returns "accepted" or the gRPC status code. */
 async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: string): Promise<unknown> {
-  const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(tls, silentLog), name ? dialledAs(name) : {});
+  const client = new Client(
+    `127.0.0.1:${port}`,
+    fleetClientCredentials(tls, silentLog),
+    name ? tlsNameOptions(name) : {},
+  );
   onTestFinished(() => client.close());
   const request = create(HeartbeatRequestSchema);
   const sent = callUnary(client, ControlService.method.heartbeat, request, { timeoutMs: 10_000 });

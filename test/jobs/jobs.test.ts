@@ -5,7 +5,7 @@ import { createHeldQueues } from "../../src/jobs/held-queues.ts";
 import { createJobQueues } from "../../src/jobs/job-queues.ts";
 import { runQueue } from "../../src/jobs/queue-run.ts";
 import { claimNamedQueues, freeQueues } from "../../src/jobs/store.ts";
-import { defineJob, Hopeless, type Job, type JobKind } from "../../src/kernel/job-kind.ts";
+import { defineJob, type Job, type JobKind, PermanentFailure } from "../../src/kernel/job-kind.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createLimiter } from "../../src/platform/limiter.ts";
@@ -65,7 +65,7 @@ test("logs the stack of a thrown error, but only the reason of an expected failu
   const lines: { readonly reason?: string; readonly err?: { readonly stack: string } }[] = [];
   const log = createLog("info", { write: (line) => lines.push(JSON.parse(line)) });
   const foreseen = kindOf({ run: async () => ({ failure: new Error("refused"), write: () => undefined }) });
-  const hopeless = kindOf({ run: () => Promise.reject<void>(new Hopeless("gone for ever")) });
+  const hopeless = kindOf({ run: () => Promise.reject<void>(new PermanentFailure("gone for ever")) });
   const thrown = kindOf({ run: () => Promise.reject<void>(new Error("a fault")) });
   await using runners = await startRunners(database.db, [foreseen, hopeless, thrown], { log });
   for (const kind of [foreseen, hopeless, thrown]) await add(runners, kind, "a");
@@ -205,7 +205,7 @@ test("a job with a permanent failure becomes a dead letter immediately", async (
   const kind = kindOf({
     schedule: [0, 0],
     run: async () => {
-      throw new Hopeless("no such mailbox");
+      throw new PermanentFailure("no such mailbox");
     },
   });
   await using runners = await startRunners(database.db, [kind]);
@@ -388,7 +388,7 @@ test("a queue yields its slot after ten seconds even if it has more jobs", async
   for (const queue of await claimNamedQueues(db, terms)) {
     const signals = { closing: new AbortController().signal, stopping: new AbortController().signal };
     const counting = { count: () => undefined, lag: () => undefined, limiter: createLimiter(1) };
-    const slot = { owner: "a", kind: "sound", move: () => true, leave: () => undefined } as const;
+    const slot = { owner: "a", kind: "healthy", move: () => true, release: () => undefined } as const;
     const mine = { held: held.add(queue, performance.now()), slot, jobKind };
     await runQueue(mine, { db, clock: systemClock, log: silentLog, ...signals, ...counting });
     held.remove(mine.held);

@@ -146,7 +146,7 @@ test("buckets in Redis are shared by all gateways, use the clock of Redis, and a
   const [filled] = await one.take("acc_quick", [request(2, 1_000)], 0);
   expect(filled).toMatchObject({ allowed: true, remaining: 1 });
   const exists = (owner: string) =>
-    redis.ask("buckets", (client) => client.exists(`pilothouse:bucket:{${owner}}:global`));
+    redis.run("buckets", (client) => client.exists(`pilothouse:bucket:{${owner}}:global`));
   expect(await exists("acc_shared")).toBe(1);
   await expect.poll(() => exists("acc_quick")).toBe(0);
 });
@@ -156,7 +156,7 @@ test("buckets in Redis work after the script cache is flushed", async () => {
   // One token per hour, so that none is added during the test on a slow machine.
   const rate = 1 / 3_600;
   await take(0, 3, rate);
-  await redis.ask("buckets", (client) => client.scriptFlush());
+  await redis.run("buckets", (client) => client.scriptFlush());
   expect(await take(0, 3, rate)).toMatchObject({ allowed: true, remaining: 1 });
 });
 

@@ -60,7 +60,7 @@ test("a database created before the first release is refused by control processe
   const { db, target } = await createDatabase("unreleased", { "001-ground": ["create table accounts (id text)"] });
   const refusal = "the database was created before release 0.2.0 and cannot be upgraded: start with an empty DATA_DIR";
   await expect(db.migrate(migrations)).rejects.toThrow(refusal);
-  const { part } = openStorage(target, silentLog, migrations, { readying: "await" });
+  const { part } = openStorage(target, silentLog, migrations, { schemaMode: "await" });
   onTestFinished(async () => void (await part.stop?.()));
   await expect(part.start?.()).rejects.toThrow(refusal);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bothAllow } from "../../src/platform/outgoing/domain-list.ts";
+import { intersectDomains } from "../../src/platform/outgoing/domain-list.ts";
 
 test.each([
   [[], [], []],
@@ -16,6 +16,6 @@ test.each([
   [["a.example"], ["*.a.example"], undefined],
   [["a.example"], ["b.example"], undefined],
 ])("the intersection of %j and %j is %j", (one, other, both) => {
-  expect(bothAllow(one, other)).toEqual(both);
-  expect(new Set(bothAllow(other, one))).toEqual(new Set(both));
+  expect(intersectDomains(one, other)).toEqual(both);
+  expect(new Set(intersectDomains(other, one))).toEqual(new Set(both));
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { createLog, type Log } from "../../src/platform/log.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
-import { isDatabaseAway } from "../../src/platform/postgres/database-away.ts";
+import { isDatabaseUnavailable } from "../../src/platform/postgres/database-unavailable.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeClusterDirectory, silentLog } from "../support/database.ts";
@@ -96,7 +96,7 @@ test("restarts a server that dies and answers `internal` with Retry-After until 
   // A backend of a killed postmaster may still answer for a moment.
   let failure: unknown;
   while (failure === undefined) await ask().catch((error: unknown) => (failure = error));
-  expect(failure).toSatisfy(isDatabaseAway);
+  expect(failure).toSatisfy(isDatabaseUnavailable);
   expect(failure).toMatchObject({ slug: "internal", retryAfter: 1 });
   await expect.poll(() => ask().catch(() => undefined), { timeout: 20_000 }).toEqual([{ one: 1 }]);
 });

@@ -9,7 +9,7 @@ import { fail } from "../../src/platform/errors.ts";
 import { createFreshCache } from "../../src/platform/fresh-cache.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
-import { DatabaseAway } from "../../src/platform/postgres/database-away.ts";
+import { DatabaseUnavailable } from "../../src/platform/postgres/database-unavailable.ts";
 import { hashSecret } from "../../src/platform/secrets/secrets.ts";
 import { createSessionRoutes } from "../../src/sessions/commands/session-routes.ts";
 import type { Feed } from "../../src/status/feed.ts";
@@ -20,7 +20,7 @@ function cacheOf(load: (key: string) => Promise<number | undefined>) {
   let time = 0;
   const cache = createFreshCache({
     load,
-    isAway: (error) => error === "away",
+    isUnavailable: (error) => error === "away",
     freshFor: 5,
     staleFor: 60,
     patience: 20,
@@ -183,7 +183,7 @@ const uses: Readonly<Record<string, Use>> = {
     staleFor: 1e12,
     make(clock, load) {
       // Cast: the test implements only the members that are used.
-      const feed = { now: { components: [{ component: "api" }], isAway: false } } as unknown as Feed;
+      const feed = { now: { components: [{ component: "api" }], isDatabaseDown: false } } as unknown as Feed;
       const history = createHistory({ db: databaseOf(load), clock, feed });
       return async () => (await history.read()).get("api");
     },
@@ -195,10 +195,10 @@ test.each(Object.entries(uses))(
   async (_, use) => {
     let now = 0;
     let loads = 0;
-    let isAway = false;
+    let isDatabaseDown = false;
     const read = use.make({ ...systemClock, monotonic: () => now }, async () => {
       loads += 1;
-      if (isAway) throw fail("internal", {}, { cause: new DatabaseAway(undefined) });
+      if (isDatabaseDown) throw fail("internal", {}, { cause: new DatabaseUnavailable(undefined) });
       return [];
     });
     await read();
@@ -208,7 +208,7 @@ test.each(Object.entries(uses))(
     now += use.freshFor;
     await read();
     expect(loads).toBe(2);
-    isAway = true;
+    isDatabaseDown = true;
     now += use.staleFor / 2;
     expect(await read()).toBeDefined();
     now += use.staleFor;

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../../src/platform/config.ts";
-import { readOutgoingWay } from "../../src/platform/outgoing/outgoing-way.ts";
+import { readOutgoingOptions } from "../../src/platform/outgoing/outgoing-options.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { CertificateAuthority } from "../support/certificates.ts";
 import { makeDataDirectory } from "../support/database.ts";
@@ -79,7 +79,7 @@ test("webhooks, LLM providers and Stripe are called through the proxy, which res
 
 /** Creates a sender with other variables. */
 function senderWith(changes: Record<string, string>, webhookAllow: readonly string[] = []) {
-  const way = readOutgoingWay(readConfig({ ...env, ...changes }));
+  const way = readOutgoingOptions(readConfig({ ...env, ...changes }));
   return createSender({ config: { webhookAllow }, ...way });
 }
 

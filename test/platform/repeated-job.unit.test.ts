@@ -11,7 +11,7 @@ test("runs a job when it is due, once more for all concurrent requests, and not 
     runs.push(lasting);
     return lasting.promise;
   };
-  const job = createRepeatedJob({ run, every: 600_000, complaint: "failed to run" }, { clock, log: silentLog });
+  const job = createRepeatedJob({ run, every: 600_000, failureMessage: "failed to run" }, { clock, log: silentLog });
   job.start();
   expect(runs).toHaveLength(0);
   for (const count of [2, 4]) {

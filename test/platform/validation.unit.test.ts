@@ -12,7 +12,7 @@ import {
   ObserveRequestSchema,
   TapSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { askedBy } from "../../src/platform/rule-words.ts";
+import { requirementOf } from "../../src/platform/rule-messages.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 import { buildContracts, type Contract } from "../contract/contract-image.ts";
 
@@ -27,7 +27,10 @@ describe("the message for a violated rule", () => {
     const said = contract.messages
       .flatMap(({ fields }) => fields)
       .flatMap((field) =>
-        ruleIds(getOption(field, fieldRules)).map((id) => ({ of: `${field} ${id}`, words: askedBy(id, field) ?? "" })),
+        ruleIds(getOption(field, fieldRules)).map((id) => ({
+          of: `${field} ${id}`,
+          words: requirementOf(id, field) ?? "",
+        })),
       );
     expect(said.length).toBeGreaterThan(300);
     expect(said.filter(({ words }) => !/^must (be|have|not have|look like) \S/.test(words))).toEqual([]);

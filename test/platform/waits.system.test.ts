@@ -256,7 +256,7 @@ const waits: Readonly<Record<string, Wait>> = {
     slack: 500,
     async begin(end) {
       const redis = await hangRedis();
-      while (redis.isUp) await Promise.all([redis.ask("bus", (client) => client.echo("")), pass(50)]);
+      while (redis.isUp) await Promise.all([redis.run("bus", (client) => client.echo("")), pass(50)]);
       server.resume();
       setInterval(() => redis.isUp && end(), 50);
     },

@@ -41,7 +41,7 @@ async function liveTenMinutes(role: string): Promise<void> {
     SIGNUP: "closed",
   });
   const clock = createTestClock();
-  const app = createApp(config, { half: "gateway", log: silentLog, clock });
+  const app = createApp(config, { scope: "gateway", log: silentLog, clock });
   await app.start();
   clock.advance(tenMinutes);
   await app.stop();

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { migrations } from "../../src/app/migrations.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { createAdvisoryLock } from "../../src/platform/postgres/advisory-lock.ts";
 import { copyDatabase, isMigrated } from "../../src/platform/postgres/copy-database.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
-import { createLoneLock } from "../../src/platform/postgres/lone-lock.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import type { AdminCommand } from "./command.ts";
 import { embeddedDirectory } from "./operator.ts";
@@ -22,7 +22,7 @@ export const copyEmbedded: AdminCommand = {
     const log = createLog("warn");
     const dataDir = embeddedDirectory(env);
     const embedded = createEmbeddedPostgres(dataDir, log);
-    const lock = createLoneLock({ target: embedded.target, log, number: 1, onLost: () => undefined });
+    const lock = createAdvisoryLock({ target: embedded.target, log, number: 1, onLost: () => undefined });
     await using stack = new AsyncDisposableStack();
     const to = openDatabase({ url }, log, 1);
     stack.defer(() => to.close());

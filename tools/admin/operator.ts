@@ -48,7 +48,7 @@ async function openBus(url: string | undefined, stack: AsyncDisposableStack): Pr
   await redis.start();
   stack.defer(async () => {
     // The reply to a ping means that earlier messages were sent.
-    await redis.ask("bus", (client) => client.ping());
+    await redis.run("bus", (client) => client.ping());
     redis.stop();
   });
   return bus;

@@ -9,7 +9,7 @@ export interface Passage {
 /** Calls whose arguments are messages. */
 const messageCall = /(?:^|\.)(?:trace|debug|info|warn|error|fatal|log)$|(?:Error|Refused|Problem|stop)$/;
 /** Properties and variables whose values are messages. */
-const messageName = /\b(?:detail|complaint|message|msg|reason|about)\??\s*[:=]\s*$/;
+const messageName = /\b(?:detail|failureMessage|message|msg|reason|about)\??\s*[:=]\s*$/;
 /** Code after which a slash starts a regular expression and does not divide. */
 const beforeRegex = /(?:^|[(,=:[!&|?{};+\-*%~^<>]|\b(?:return|typeof|case|of))\s*$/;
 

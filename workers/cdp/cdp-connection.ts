@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { ownFaults } from "../../src/platform/last-resort.ts";
+import { withFaultHandler } from "../../src/platform/last-resort.ts";
 import { inSpan } from "../../src/platform/traces/spans.ts";
 import { type Envelope, innerBytes, readEnvelope } from "./cdp-envelope.ts";
 import { CdpSession } from "./cdp-session.ts";
@@ -198,7 +198,7 @@ export class CdpConnection {
 
   /** Runs `work` and reports its errors, including later asynchronous errors, as faults of this browser. */
   #guard(work: () => void): void {
-    ownFaults(this.#onFault, () => {
+    withFaultHandler(this.#onFault, () => {
       try {
         work();
       } catch (error) {

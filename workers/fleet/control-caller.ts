@@ -2,7 +2,7 @@ import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import { type ChannelOptions, Client, connectivityState } from "@grpc/grpc-js";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
-import { dialledAs, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
+import { fleetClientCredentials, tlsNameOptions } from "../../src/platform/grpc/fleet-tls.ts";
 import {
   callUnary,
   type GrpcCallOptions,
@@ -91,7 +91,7 @@ export class ControlCaller {
     const failed = this.lastTarget;
     const addresses = await findControlProcesses(this.#entries);
     const connections = addresses.map(({ target, name }): Connection => {
-      const options = { ...channelOptions, ...(name !== undefined && dialledAs(name)) };
+      const options = { ...channelOptions, ...(name !== undefined && tlsNameOptions(name)) };
       return { target, client: new Client(target, fleetClientCredentials(this.#tls, this.#log), options) };
     });
     const accepted = connections.map(async (connection) => {

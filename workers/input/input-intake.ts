@@ -103,7 +103,7 @@ export class InputIntake {
       this.#options.control.learn(part.context);
       await this.#takePart(part, clientId, progress, signal);
       const { number, accepted, dropped } = progress;
-      answers.pushOver(create(InputProgressSchema, { number, accepted, dropped }));
+      answers.pushDroppingOldest(create(InputProgressSchema, { number, accepted, dropped }));
     }
   }
 

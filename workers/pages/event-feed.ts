@@ -41,7 +41,7 @@ export class EventFeed {
     const createdAt = timestampNow();
     const make: EventMaker = (sessionId) =>
       create(EventSchema, { ...eventPayload(payload, fill(payload, sessionId, said)), createdAt });
-    for (const reader of this.#readers) reader.pushOver(make);
+    for (const reader of this.#readers) reader.pushDroppingOldest(make);
   }
 
   /** Yields events from now on, until the feed is closed or the signal aborts. */

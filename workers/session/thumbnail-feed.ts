@@ -41,7 +41,7 @@ export class ThumbnailFeed {
     if (this.#isClosed || signal.aborted) end();
     signal.addEventListener("abort", end, { once: true });
     this.#readers.add(pictures);
-    if (this.#last) pictures.pushOver(this.#last);
+    if (this.#last) pictures.pushDroppingOldest(this.#last);
     this.#start();
     try {
       yield* pictures;
@@ -99,7 +99,7 @@ export class ThumbnailFeed {
     if (this.#last && data.equals(this.#last.data)) return "same";
     const size = { contentType: "image/jpeg", width, height };
     this.#last = create(ThumbnailSchema, { sessionId: this.#parts.id, ...size, capturedAt: timestampNow(), data });
-    for (const reader of this.#readers) reader.pushOver(this.#last);
+    for (const reader of this.#readers) reader.pushDroppingOldest(this.#last);
     return "new";
   }
 }

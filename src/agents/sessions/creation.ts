@@ -5,7 +5,7 @@ import { CreateSessionRequestSchema, OnChallenge } from "../../gen/pilothouse/v1
 import type { Call } from "../../kernel/call.ts";
 import { defaultDevice } from "../../platform/browsers/archetypes.ts";
 import { Failure, fail, failFaults, failFields } from "../../platform/errors.ts";
-import { bothAllow, domainFaults } from "../../platform/outgoing/domain-list.ts";
+import { domainFaults, intersectDomains } from "../../platform/outgoing/domain-list.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { SessionMaker } from "../../sessions/commands/session-caller.ts";
@@ -65,7 +65,7 @@ function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
 
 /** Hosts allowed by both the request and the recipe. */
 function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecipeTurn | undefined): readonly string[] {
-  const both = bothAllow(allowedDomains, turn?.recipe.allowedDomains ?? []);
+  const both = intersectDomains(allowedDomains, turn?.recipe.allowedDomains ?? []);
   if (both) return both;
   throw failFields("validation-failed", { allowed_domains: "has no host in common with that of the recipe" });
 }

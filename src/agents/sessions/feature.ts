@@ -15,7 +15,7 @@ export const agentSessions = defineService({
       {
         run: () => forgetVariables(parts.db),
         every: 10_000,
-        complaint: "failed to delete secrets of ended agent sessions",
+        failureMessage: "failed to delete secrets of ended agent sessions",
       },
     ],
   }),

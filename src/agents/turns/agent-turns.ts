@@ -148,7 +148,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
         for (const { id, ended_reason: reason } of await findOrphans(db))
           await endTurn(parts, id, endOfSession(reason));
       },
-      complaint: "failed to end abandoned agent turns",
+      failureMessage: "failed to end abandoned agent turns",
     },
   };
 }

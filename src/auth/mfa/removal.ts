@@ -53,6 +53,6 @@ export function removalTask(parts: RemovalParts): DueTask {
         for (const userId of await takeDueRemovals(tx, new Date(now))) await remove(tx, userId);
       });
     },
-    complaint: "failed to remove lost second factors",
+    failureMessage: "failed to remove lost second factors",
   };
 }

@@ -1,5 +1,5 @@
 import { loadUndici, operatorDispatcher } from "../../platform/outgoing/operator-dispatcher.ts";
-import type { OutgoingWay } from "../../platform/outgoing/outgoing-way.ts";
+import type { OutgoingOptions } from "../../platform/outgoing/outgoing-options.ts";
 
 export interface ProcessorRequest {
   readonly method: string;
@@ -28,7 +28,7 @@ const maxBytes = 1_048_576;
  * Creates an HTTP transport to the operator's processor. Redirects are rejected, because their target would receive the
  * keys.
  */
-export function httpTransport(base: string, way: OutgoingWay = {}, timeoutMs = wholeMs): Transport {
+export function httpTransport(base: string, way: OutgoingOptions = {}, timeoutMs = wholeMs): Transport {
   const dispatcher = operatorDispatcher(base, way);
   return async ({ method, path, headers, body }) => {
     const response = await loadUndici().fetch(`${base}${path}`, {

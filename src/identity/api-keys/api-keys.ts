@@ -72,8 +72,8 @@ export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
   }
 
   const publishChange = (tx: Tx, id: string): void => tx.afterCommit(() => bus.publish("bearer-changed", id));
-  const complaint = "failed to write last-used times of API keys";
-  const job = createRepeatedJob({ run: writeUses, every: times.uses, complaint }, { clock, log });
+  const failureMessage = "failed to write last-used times of API keys";
+  const job = createRepeatedJob({ run: writeUses, every: times.uses, failureMessage }, { clock, log });
   return {
     publishChange,
     revoke(tx, id) {
@@ -89,7 +89,7 @@ export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
     start: job.start,
     async stop() {
       await job.stop();
-      await writeUses().catch((error: unknown) => log.debug({ err: error }, complaint));
+      await writeUses().catch((error: unknown) => log.debug({ err: error }, failureMessage));
     },
   };
 }

@@ -11,6 +11,6 @@ export const apiKeys = defineService({
   bearers: keyBearers,
   create: (parts: ApiKeyServiceParts) => ({
     methods: createApiKeyService(parts),
-    jobs: [{ run: parts.apiKeys.sweep, every: sweepEvery, complaint: "failed to sweep expired API keys" }],
+    jobs: [{ run: parts.apiKeys.sweep, every: sweepEvery, failureMessage: "failed to sweep expired API keys" }],
   }),
 });

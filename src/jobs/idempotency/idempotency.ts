@@ -9,13 +9,13 @@ import { createOutcomes, isLasting } from "./outcome.ts";
 import { makeAttempt, type WatchedAttempt } from "./request-attempt.ts";
 import {
   abandonRequest,
-  beat,
   claimRequest,
   deleteOldRequests,
   findRequest,
   type KeyedRequest,
   keepOutcome,
   type RequestClaim,
+  recordHeartbeats,
   releaseRequest,
 } from "./store.ts";
 
@@ -79,11 +79,11 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const { db, ids, sealer, log, wait = times.wait } = parts;
   const outcomes = createOutcomes(sealer);
   const running = new Set<RequestClaim>();
-  const complaint = "failed to send heartbeats of running requests";
-  const heart = createRepeatedJob({ run: beatAll, every: times.beat, complaint }, parts);
+  const failureMessage = "failed to send heartbeats of running requests";
+  const heartbeats = createRepeatedJob({ run: sendHeartbeats, every: times.beat, failureMessage }, parts);
 
-  async function beatAll(): Promise<void> {
-    if (running.size > 0) await beat(db, [...running]);
+  async function sendHeartbeats(): Promise<void> {
+    if (running.size > 0) await recordHeartbeats(db, [...running]);
   }
 
   /** Makes one attempt at a request. Throws `Superseded` instead of committing if another gateway has taken over. */
@@ -92,8 +92,8 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     const made = { ids: repeatIds(claim.seed), resumes: claim.resumes };
     const attempt = makeAttempt(db, made, async (tx, outcome) => {
       const lasts = !(outcome instanceof Failure) || isLasting(outcome);
-      const isMine = await (lasts ? keepOutcome(tx, claim, write(outcome)) : releaseRequest(tx, claim));
-      if (!isMine) throw new Superseded();
+      const isCurrent = await (lasts ? keepOutcome(tx, claim, write(outcome)) : releaseRequest(tx, claim));
+      if (!isCurrent) throw new Superseded();
     });
     running.add(claim);
     try {
@@ -138,7 +138,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
       }
     },
     sweep: () => deleteOldRequests(db),
-    start: () => heart.start(),
-    stop: () => heart.stop(),
+    start: () => heartbeats.start(),
+    stop: () => heartbeats.stop(),
   };
 }

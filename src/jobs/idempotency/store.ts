@@ -112,7 +112,7 @@ export async function abandonRequest(db: Database, { accountId, key, epoch }: Re
 }
 
 /** Records heartbeats of running attempts. */
-export async function beat(db: Database, claims: readonly RequestClaim[]): Promise<void> {
+export async function recordHeartbeats(db: Database, claims: readonly RequestClaim[]): Promise<void> {
   const columns = [
     claims.map(({ accountId }) => accountId),
     claims.map(({ key }) => key),

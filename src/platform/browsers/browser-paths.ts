@@ -62,7 +62,7 @@ const placesByRuntime: Record<BrowserRuntime, RuntimePlaces> = {
 };
 
 /** Known wrapper scripts and their binaries. */
-const behindWrapper: Record<string, string> = {
+const wrappedBinaries: Record<string, string> = {
   "/usr/bin/chromium": "/usr/lib/chromium/chromium",
   "/usr/bin/chromium-headless-shell": "/usr/lib/chromium/chromium-headless-shell",
   "/usr/bin/google-chrome": "/opt/google/chrome/chrome",
@@ -113,7 +113,7 @@ export function findBrowsers(search: BrowserSearch): BrowserPaths {
 function namedPath({ variable }: RuntimePlaces, { env, disk }: BrowserSearch): string | undefined {
   const named = env[variable];
   if (!named) return undefined;
-  const path = behindWrapper[named] ?? named;
+  const path = wrappedBinaries[named] ?? named;
   if (!disk.isExecutable(path)) throw new Error(`${variable} names ${path}, which is not an executable file.`);
   return path;
 }

@@ -74,7 +74,7 @@ const linkLimits = {
 };
 
 /** Creates a grpc-js server with `linkLimits`, which differ from the defaults of grpc-js. */
-export function createLinkServer(): Server {
+export function createFleetGrpcServer(): Server {
   return createGrpcServer(linkLimits);
 }
 

@@ -26,6 +26,6 @@ function certificatesOf(tls: FleetTlsFiles, log: CertificateLog): FleetCertifica
 }
 
 /** Returns channel options for an address whose certificate is issued for `name`. */
-export function dialledAs(name: string): ChannelOptions {
+export function tlsNameOptions(name: string): ChannelOptions {
   return { "grpc.ssl_target_name_override": name, "grpc.default_authority": name };
 }

@@ -2,10 +2,10 @@ import type { FieldFault } from "../errors.ts";
 import { normaliseHost } from "./address-rules.ts";
 
 /** Parses `example.com` (one host) or `*.example.com` (all hosts below). Returns undefined if invalid. */
-function readDomain(domain: string): { readonly host: string; readonly isAbove: boolean } | undefined {
-  const isAbove = domain.startsWith("*.");
-  const host = normaliseHost(isAbove ? domain.slice(2) : domain);
-  return host === undefined || host.includes("*") ? undefined : { host, isAbove };
+function readDomain(domain: string): { readonly host: string; readonly isWildcard: boolean } | undefined {
+  const isWildcard = domain.startsWith("*.");
+  const host = normaliseHost(isWildcard ? domain.slice(2) : domain);
+  return host === undefined || host.includes("*") ? undefined : { host, isWildcard };
 }
 
 /** Returns the faults of a request field with domains. */
@@ -15,7 +15,7 @@ export function domainFaults(domains: readonly string[], field = "allowed_domain
 }
 
 /** Intersects two lists of allowed domains, where an empty list allows all. Returns undefined if none overlap. */
-export function bothAllow(one: readonly string[], other: readonly string[]): readonly string[] | undefined {
+export function intersectDomains(one: readonly string[], other: readonly string[]): readonly string[] | undefined {
   if (one.length === 0 || other.length === 0) return [...one, ...other];
   const within = (domains: readonly string[], outer: readonly string[]) => {
     const list = new DomainList(outer);
@@ -28,18 +28,18 @@ export function bothAllow(one: readonly string[], other: readonly string[]): rea
 /** Set of hosts and parent domains. Ignores invalid entries. */
 export class DomainList {
   readonly #hosts = new Set<string>();
-  readonly #above = new Set<string>();
+  readonly #wildcards = new Set<string>();
 
   constructor(domains: readonly string[]) {
-    for (const { host, isAbove } of domains.flatMap((domain) => readDomain(domain) ?? []))
-      (isAbove ? this.#above : this.#hosts).add(host);
+    for (const { host, isWildcard } of domains.flatMap((domain) => readDomain(domain) ?? []))
+      (isWildcard ? this.#wildcards : this.#hosts).add(host);
   }
 
   /** Returns whether all hosts of a domain are in the set. */
   covers(domain: string): boolean {
-    const { host, isAbove } = readDomain(domain) ?? { host: "", isAbove: false };
+    const { host, isWildcard } = readDomain(domain) ?? { host: "", isWildcard: false };
     // `*.a.example.com` is covered by itself and by `*.example.com`.
-    return isAbove ? this.#above.has(host) || this.#isBelow(host) : this.has(host);
+    return isWildcard ? this.#wildcards.has(host) || this.#isBelow(host) : this.has(host);
   }
 
   /** Returns whether a normalized host is in the set. */
@@ -49,7 +49,7 @@ export class DomainList {
 
   #isBelow(host: string): boolean {
     for (let dot = host.indexOf("."); dot >= 0; dot = host.indexOf(".", dot + 1)) {
-      if (this.#above.has(host.slice(dot + 1))) return true;
+      if (this.#wildcards.has(host.slice(dot + 1))) return true;
     }
     return false;
   }

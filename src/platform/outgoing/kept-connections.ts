@@ -6,7 +6,7 @@ import { unlessLate } from "../deadline.ts";
 import { createLimiter } from "../limiter.ts";
 import type { HostPort } from "./address-rules.ts";
 import { loadUndici } from "./operator-dispatcher.ts";
-import type { OutgoingWay } from "./outgoing-way.ts";
+import type { OutgoingOptions } from "./outgoing-options.ts";
 import { openTunnel } from "./proxy-tunnel.ts";
 import { pinnedLookup } from "./target-resolution.ts";
 
@@ -43,11 +43,11 @@ export interface ObservedRequest extends Dispatcher.RequestOptions {
 }
 
 /** Creates an agent that connects only to checked addresses, with a bound on all idle connections. */
-export function keepConnections(way: OutgoingWay, locate: Locate): Agent {
+export function keepConnections(outgoing: OutgoingOptions, locate: Locate): Agent {
   const { Agent, Pool } = loadUndici();
   /** Functions that close idle connections, in the order of their last use. */
   const idle = new Set<() => void>();
-  const connect = createConnector(way, locate);
+  const connect = createConnector(outgoing, locate);
   const options: Pool.Options = {
     allowH2: false,
     keepAliveTimeout: keepMs,
@@ -104,7 +104,7 @@ function openClient(
 }
 
 /** Creates a connector that resolves and checks names itself, and limits the concurrent TLS handshakes. */
-function createConnector({ proxy, ca }: OutgoingWay, locate: Locate): buildConnector.connector {
+function createConnector({ proxy, ca }: OutgoingOptions, locate: Locate): buildConnector.connector {
   /** Addresses of the connection that is being started. Sockets read them before `open` returns. */
   let checked: readonly LookupAddress[] = [];
   const lookup: LookupFunction = (...args) => pinnedLookup(checked)(...args);
@@ -113,7 +113,7 @@ function createConnector({ proxy, ca }: OutgoingWay, locate: Locate): buildConne
   const { buildConnector } = loadUndici();
   const openPlain = buildConnector(options);
   let openSecure: buildConnector.connector | undefined;
-  const inTurn = createLimiter(handshakes.atOnce);
+  const limitHandshakes = createLimiter(handshakes.atOnce);
 
   function open(addresses: readonly LookupAddress[], ...[target, callback]: ConnectorArguments): Promise<void> {
     const settled = Promise.withResolvers<void>();
@@ -142,7 +142,7 @@ function createConnector({ proxy, ca }: OutgoingWay, locate: Locate): buildConne
     const httpSocket = isProxied ? await openTunnel(proxy, ca, wanted, connectMs) : undefined;
     const addresses = located === "proxy" ? [] : located;
     const opening = () => open(addresses, { ...target, ...(httpSocket && { httpSocket }) }, callback);
-    if (isSecure) await inTurn(() => unlessLate(opening(), handshakes.patience, () => undefined));
+    if (isSecure) await limitHandshakes(() => unlessLate(opening(), handshakes.patience, () => undefined));
     else await opening();
   }
 

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import type Undici from "undici";
 import type { Dispatcher } from "undici";
 import { isPrivateName, isPublicAddress, normaliseHost } from "./address-rules.ts";
-import type { OutgoingWay } from "./outgoing-way.ts";
+import type { OutgoingOptions } from "./outgoing-options.ts";
 
 /** Loads the package, which takes 50 ms. Call it when the first request is sent. */
 export function loadUndici(): typeof Undici {
@@ -14,7 +14,7 @@ export function loadUndici(): typeof Undici {
  * Creates the dispatcher of requests to a server that the operator has configured. Private addresses are reached
  * directly, without the proxy. Returns undefined if nothing differs from the default of undici.
  */
-export function operatorDispatcher(base: string, { proxy, ca }: OutgoingWay): Dispatcher | undefined {
+export function operatorDispatcher(base: string, { proxy, ca }: OutgoingOptions): Dispatcher | undefined {
   const tls = ca === undefined ? undefined : { ca: [ca].flat() };
   const host = normaliseHost(new URL(base).hostname) ?? "";
   const isPublic = isIP(host) === 0 ? !isPrivateName(host) : isPublicAddress(host);

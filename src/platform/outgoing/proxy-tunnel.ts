@@ -3,13 +3,18 @@ import https from "node:https";
 import type { Socket } from "node:net";
 import { formatTarget, type HostPort, normaliseHost } from "./address-rules.ts";
 import { FetchFault } from "./fetch-fault.ts";
-import type { OutgoingWay } from "./outgoing-way.ts";
+import type { OutgoingOptions } from "./outgoing-options.ts";
 
 /**
  * Opens a connection to a target through an HTTP proxy (CONNECT; RFC 9110, section 9.3.6). The proxy resolves the name.
  * Rejects with a FetchFault.
  */
-export function openTunnel(proxy: URL, ca: OutgoingWay["ca"], target: HostPort, timeoutMs: number): Promise<Socket> {
+export function openTunnel(
+  proxy: URL,
+  ca: OutgoingOptions["ca"],
+  target: HostPort,
+  timeoutMs: number,
+): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const authority = formatTarget(target);
   const request = (proxy.protocol === "https:" ? https : http).request({

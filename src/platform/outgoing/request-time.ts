@@ -34,8 +34,8 @@ export class RequestTime implements Disposable {
     this.#times = times;
     this.#caller = caller;
     this.#whole = this.#endAfter("whole");
-    caller.addEventListener("abort", this.#callOff, { once: true });
-    if (caller.aborted) this.#callOff();
+    caller.addEventListener("abort", this.#onCallerAbort, { once: true });
+    if (caller.aborted) this.#onCallerAbort();
   }
 
   /** Aborts with a FetchFault on timeout, or with the caller's reason. */
@@ -52,10 +52,10 @@ export class RequestTime implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#part);
     clearTimeout(this.#whole);
-    this.#caller.removeEventListener("abort", this.#callOff);
+    this.#caller.removeEventListener("abort", this.#onCallerAbort);
   }
 
-  readonly #callOff = (): void => this.#ending.abort(this.#caller.reason);
+  readonly #onCallerAbort = (): void => this.#ending.abort(this.#caller.reason);
 
   #endAfter(part: keyof FetchTimes): NodeJS.Timeout {
     const ms = this.#times[part];

@@ -13,7 +13,7 @@ import {
 } from "./address-rules.ts";
 import { asFault, codeOf, FetchFault, isReset } from "./fetch-fault.ts";
 import { keepConnections, type ObservedRequest } from "./kept-connections.ts";
-import type { OutgoingWay } from "./outgoing-way.ts";
+import type { OutgoingOptions } from "./outgoing-options.ts";
 import { type FetchTimes, RequestTime } from "./request-time.ts";
 import { createDnsResolve, ownAddresses, type Resolve, resolveName, resolveTarget } from "./target-resolution.ts";
 
@@ -40,7 +40,7 @@ export interface FetchAnswer {
 }
 
 /** Options that determine permitted destinations. */
-export interface SafeFetchOptions extends OutgoingWay {
+export interface SafeFetchOptions extends OutgoingOptions {
   /** Private networks and targets that are allowed, also without TLS (`WEBHOOK_ALLOW`). */
   readonly allow: readonly string[];
   /** Replaces all name resolution. */
@@ -71,17 +71,17 @@ export class SafeFetch implements Disposable {
   readonly #rules: AddressRules;
   readonly #resolve: Resolve | undefined;
   readonly #dnsResolve: Resolve;
-  readonly #way: OutgoingWay;
+  readonly #outgoing: OutgoingOptions;
   #agent: Agent | undefined;
   #isClosed = false;
   readonly #hasProxy: boolean;
 
-  constructor({ allow, resolve, nameServers, ...way }: SafeFetchOptions) {
+  constructor({ allow, resolve, nameServers, ...outgoing }: SafeFetchOptions) {
     this.#rules = makeAddressRules({ allow, ownAddresses: ownAddresses() });
     this.#resolve = resolve;
     this.#dnsResolve = createDnsResolve(nameServers);
-    this.#hasProxy = way.proxy !== undefined;
-    this.#way = way;
+    this.#hasProxy = outgoing.proxy !== undefined;
+    this.#outgoing = outgoing;
   }
 
   /** Rejects with a FetchFault if a request would be refused or the name does not resolve (`name_not_resolved`). */
@@ -121,7 +121,7 @@ export class SafeFetch implements Disposable {
   /** Creates the agent at the first request, because its package is slow to load. */
   #openAgent(): Agent {
     if (this.#isClosed) throw new Error("the SafeFetch has been disposed of");
-    this.#agent ??= keepConnections(this.#way, (protocol, target) => this.#locate(protocol, target));
+    this.#agent ??= keepConnections(this.#outgoing, (protocol, target) => this.#locate(protocol, target));
     return this.#agent;
   }
 

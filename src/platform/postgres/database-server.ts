@@ -2,9 +2,9 @@ import type { Config } from "../config.ts";
 import { makePassableDirectory } from "../data-directory.ts";
 import type { Part } from "../lifetime.ts";
 import type { Log } from "../log.ts";
+import { createAdvisoryLock } from "./advisory-lock.ts";
 import type { DatabaseTarget } from "./database-target.ts";
 import { createEmbeddedPostgres, embeddedTarget } from "./embedded-postgres.ts";
-import { createLoneLock } from "./lone-lock.ts";
 
 /** Returns the database target: DATABASE_URL, or the server in DATA_DIR. */
 export const databaseTarget = ({ databaseUrl, dataDir }: Config): DatabaseTarget =>
@@ -25,7 +25,8 @@ export function createDatabaseServer({ config, log, onFatal, database }: Databas
   const postgres = isGiven ? undefined : createEmbeddedPostgres(config.dataDir, log);
   // Without Redis, a second service would miss changes, so a lock excludes it.
   const target = database ?? databaseTarget(config);
-  const lock = config.redisUrl === undefined ? createLoneLock({ target, log, number: 1, onLost: onFatal }) : undefined;
+  const lock =
+    config.redisUrl === undefined ? createAdvisoryLock({ target, log, number: 1, onLost: onFatal }) : undefined;
   let isOurs = false;
   return {
     async start() {

@@ -5,8 +5,8 @@ import { sleep } from "../bounded-wait.ts";
 import { fail, failFields } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { inSpan } from "../traces/spans.ts";
-import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import { connectionOptions, type DatabaseTarget } from "./database-target.ts";
+import { DatabaseUnavailable, isConnectionLoss } from "./database-unavailable.ts";
 import { HotStatements } from "./hot-statements.ts";
 import { type MigrationResult, runMigrations } from "./run-migrations.ts";
 import type { Migrations, Schema } from "./schema.ts";
@@ -98,7 +98,7 @@ function isUnstorable(error: unknown): boolean {
 }
 
 /** Returns whether a statement violated a unique constraint (SQLSTATE 23505). */
-export function isTaken(error: unknown): boolean {
+export function isUniqueViolation(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === "23505";
 }
 
@@ -108,7 +108,7 @@ function rethrow(error: unknown): never {
     throw failFields("validation-failed", { request: "contains U+0000, which cannot be stored" });
   if (!isConnectionLoss(error)) throw error;
   const detail = "the database is unreachable or out of resources; try again in 1 s";
-  throw fail("internal", {}, { detail, retryAfter: 1, cause: new DatabaseAway(error) });
+  throw fail("internal", {}, { detail, retryAfter: 1, cause: new DatabaseUnavailable(error) });
 }
 
 /** Treats a missing table (SQLSTATE 42P01) as a database without migrations. */
@@ -154,7 +154,7 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
 }
 
 /** SQLSTATEs of transactions to retry: deadlock and serialization failure. */
-const givenUp = new Set(["40P01", "40001"]);
+const retriedCodes = new Set(["40P01", "40001"]);
 
 const attempts = 4;
 /** Milliseconds. The pause is doubled with each attempt and randomized, so that transactions do not collide again. */
@@ -173,8 +173,8 @@ async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T
     try {
       return await runTransaction(await connect(), run);
     } catch (error) {
-      const isGivenUp = error instanceof pg.DatabaseError && givenUp.has(error.code ?? "");
-      if (!isGivenUp || attempt === attempts) throw error;
+      const isRetried = error instanceof pg.DatabaseError && retriedCodes.has(error.code ?? "");
+      if (!isRetried || attempt === attempts) throw error;
       await sleep(Math.random() * basePause * 2 ** attempt);
     }
   }

@@ -27,7 +27,7 @@ export function createDueTasks(
   async function run(): Promise<void> {
     for (const task of await findDueTasks(db, tasks)) void jobs.get(task)?.runNow();
   }
-  const checks = createRepeatedJob({ run, every: checkEvery, complaint: "failed to check for due tasks" }, parts);
+  const checks = createRepeatedJob({ run, every: checkEvery, failureMessage: "failed to check for due tasks" }, parts);
   return {
     start: () => (tasks.length > 0 ? checks.start() : undefined),
     async stop() {

@@ -153,10 +153,10 @@ class Server implements SupervisedProgram {
       stdio: ["ignore", "ignore", "pipe"],
       timeout: times.initdb,
     });
-    const said: Buffer[] = [];
-    child.stderr.on("data", (chunk: Buffer) => said.push(chunk));
+    const output: Buffer[] = [];
+    child.stderr.on("data", (chunk: Buffer) => output.push(chunk));
     const code = await new Promise<number | null>((resolve, reject) => child.on("error", reject).on("close", resolve));
-    if (code !== 0) throw new StartRefused(`initdb failed: ${Buffer.concat(said).toString().trim()}`);
+    if (code !== 0) throw new StartRefused(`initdb failed: ${Buffer.concat(output).toString().trim()}`);
     await rename(unfinished, this.#data);
   }
 
@@ -186,10 +186,10 @@ class Server implements SupervisedProgram {
       every: 10,
     });
     if (ready && !ended) return pid;
-    const said = await readFile(this.logFile, "utf8");
-    if (ended && stillHeld.test(said)) return undefined;
+    const output = await readFile(this.logFile, "utf8");
+    if (ended && stillHeld.test(output)) return undefined;
     child.kill("SIGQUIT");
-    throw new StartRefused(`PostgreSQL did not start: ${said.trim().split("\n").slice(-5).join("\n")}`);
+    throw new StartRefused(`PostgreSQL did not start: ${output.trim().split("\n").slice(-5).join("\n")}`);
   }
 
   #settings(): string[] {

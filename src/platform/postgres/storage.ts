@@ -28,7 +28,7 @@ export interface Storage {
 
 export interface StorageOptions {
   /** Whether to run the migrations or to wait for another process to do so. */
-  readonly readying: "migrate" | "await";
+  readonly schemaMode: "migrate" | "await";
   readonly poolSize?: number;
 }
 
@@ -37,15 +37,15 @@ export function openStorage(
   target: DatabaseTarget,
   log: Log,
   migrations: Migrations,
-  { readying, poolSize = 20 }: StorageOptions,
+  { schemaMode, poolSize = 20 }: StorageOptions,
 ): Storage {
   const db = openDatabase(target, log, poolSize);
   let hasResponded = false;
   const part: Part = {
     async start(signal = new AbortController().signal) {
-      await awaitReady(readying === "migrate" ? findAbsence : findMissingMigration, signal);
+      await awaitReady(schemaMode === "migrate" ? checkConnection : findMissingMigration, signal);
       hasResponded = true;
-      if (readying === "migrate") await db.migrate(migrations);
+      if (schemaMode === "migrate") await db.migrate(migrations);
     },
     async stop() {
       // A stuck transaction, or a server that accepts connections and does not respond, must not block the shutdown.
@@ -53,7 +53,8 @@ export function openStorage(
     },
   };
 
-  const findAbsence = (): Promise<undefined> => db.named({ name: "ready", text: "select 1" }, []).then(() => undefined);
+  const checkConnection = (): Promise<undefined> =>
+    db.named({ name: "ready", text: "select 1" }, []).then(() => undefined);
 
   /** Describes missing migrations. Accepts migrations of later releases, which are safe for this release. */
   async function findMissingMigration(): Promise<string | undefined> {
@@ -83,7 +84,7 @@ export function openStorage(
     db,
     part,
     isReady: () =>
-      findAbsence().then(
+      checkConnection().then(
         () => true,
         () => false,
       ),

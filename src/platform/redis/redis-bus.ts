@@ -21,7 +21,7 @@ export function createRedisBus(redis: Redis): Bus {
     subscribe: local.subscribe,
     publish(channel, message) {
       local.publish(channel, message);
-      void redis.ask("bus", (client) => client.publish(redisChannel, `${self} ${channel} ${message}`));
+      void redis.run("bus", (client) => client.publish(redisChannel, `${self} ${channel} ${message}`));
     },
   };
   redis.onRecovery(() => bus.publish("resumed", ""));

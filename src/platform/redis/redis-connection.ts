@@ -47,7 +47,7 @@ async function withClient<T>(url: string, signal: AbortSignal, use: (client: Red
 }
 
 /** Returns the URL of the primary that a sentinel names. */
-function askSentinel(sentinel: string, { name, urlOf }: SentinelUrl, signal: AbortSignal): Promise<string> {
+function querySentinel(sentinel: string, { name, urlOf }: SentinelUrl, signal: AbortSignal): Promise<string> {
   return withClient(sentinel, signal, async (client) => {
     const address = await client.sendCommand(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]);
     const [host, port] = Array.isArray(address) ? address.map(String) : [];
@@ -63,7 +63,7 @@ async function findPrimary(named: SentinelUrl, attempt: number, signal: AbortSig
   const failures: unknown[] = [];
   for (const sentinel of [...named.sentinels.slice(first), ...named.sentinels.slice(0, first)]) {
     try {
-      return await askSentinel(sentinel, named, signal);
+      return await querySentinel(sentinel, named, signal);
     } catch (error) {
       failures.push(error);
     }

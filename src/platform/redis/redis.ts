@@ -12,7 +12,7 @@ const times = {
 };
 
 /** Consecutive timeouts that indicate a hang. Concurrent timeouts count as one: the machine may have been busy. */
-const timeoutsOfHang = 3;
+const timeoutsUntilDown = 3;
 
 /** Use of Redis, as labelled in the metrics. */
 export type RedisUse = "bus" | "buckets" | "seats";
@@ -22,9 +22,9 @@ export interface Redis {
   /** False from the first failed command, or the third consecutive timeout, until Redis responds again. */
   readonly isUp: boolean;
   /** Runs a command. Resolves with undefined if Redis is down or does not respond within 50 ms. */
-  ask<T>(use: RedisUse, command: (client: RedisClient) => Promise<T>): Promise<T | undefined>;
+  run<T>(use: RedisUse, command: (client: RedisClient) => Promise<T>): Promise<T | undefined>;
   /** Counts a request that was served without Redis. */
-  missed(use: RedisUse): void;
+  countMissed(use: RedisUse): void;
   /** Calls the listener with every message of a channel until `stop`. */
   listen(channel: string, listener: (message: string) => void): void;
   /** Calls the listener whenever Redis responds again after an outage. */
@@ -78,7 +78,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
   metrics.up.set(0);
 
   /** Marks Redis as down. Logs once per outage. */
-  function goDown(error: unknown): void {
+  function markDown(error: unknown): void {
     isUp = false;
     if (downSince !== undefined || signal.aborted) return;
     downSince = performance.now();
@@ -87,7 +87,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     log.warn({ err: error }, "Redis is down: using local limits, without the bus");
   }
 
-  function comeUp(): void {
+  function markUp(): void {
     if (isUp || signal.aborted) return;
     isUp = true;
     timeoutsInARow = 0;
@@ -101,7 +101,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
   async function onConnect(connected: RedisClient): Promise<void> {
     for (const [channel, listener] of listeners) await connected.subscribe(channel, listener);
     client = connected;
-    comeUp();
+    markUp();
     becomeReady();
   }
 
@@ -109,9 +109,9 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     get isUp() {
       return isUp;
     },
-    async ask(use, command) {
+    async run(use, command) {
       if (isUp && client) {
-        const asked = performance.now();
+        const sentAt = performance.now();
         try {
           // The client's own timeout covers only unsent commands.
           const answer = await unlessLate(command(client), patience, () => {
@@ -120,25 +120,25 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
           timeoutsInARow = 0;
           return answer;
         } catch (error) {
-          if (asked >= lastTimeout) {
+          if (sentAt >= lastTimeout) {
             timeoutsInARow += 1;
             lastTimeout = performance.now();
           }
-          if (!(error instanceof RedisTimeout) || timeoutsInARow >= timeoutsOfHang) goDown(error);
+          if (!(error instanceof RedisTimeout) || timeoutsInARow >= timeoutsUntilDown) markDown(error);
         }
       }
       metrics.missed.inc({ use });
       return undefined;
     },
-    missed: (use) => metrics.missed.inc({ use }),
+    countMissed: (use) => metrics.missed.inc({ use }),
     listen(channel, listener) {
       listeners.set(channel, listener);
     },
     onRecovery: (listener) => void recoveries.add(listener),
     async start() {
-      void keepConnected({ url, signal, onConnect, onReply: comeUp, onFailure: goDown });
+      void keepConnected({ url, signal, onConnect, onReply: markUp, onFailure: markDown });
       await within(isReady, times.start, undefined);
-      if (!isUp) goDown(new Error("no connection yet"));
+      if (!isUp) markDown(new Error("no connection yet"));
     },
     stop() {
       stopping.abort();

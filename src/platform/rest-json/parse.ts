@@ -33,12 +33,12 @@ export function parseJson(body: Buffer, faults: FieldFault[], bounds = bodyBound
     findRepeatedKeys(text, faults);
     return json;
   } catch (error) {
-    throw failFields("validation-failed", { body: `is not JSON: ${wordsOf(error, text)}` });
+    throw failFields("validation-failed", { body: `is not JSON: ${describeParseError(error, text)}` });
   }
 }
 
 /** Describes a parse error. Messages of V8 are not used, because they repeat parts of the text. */
-function wordsOf(error: unknown, text: string): string {
+function describeParseError(error: unknown, text: string): string {
   const message = error instanceof SyntaxError ? error.message : "";
   const place = Number(/ at position (\d+)/.exec(message)?.[1] ?? Number.NaN);
   if (place === text.length || message.includes("end of JSON")) return "it is incomplete";
@@ -72,7 +72,7 @@ export function excessOf(text: string, bounds: JsonBounds): string | undefined {
 interface Open {
   /** Keys so far. Undefined for arrays. */
   readonly keys?: Set<string>;
-  awaitsKey: boolean;
+  expectsKey: boolean;
   key: string;
   index: number;
 }
@@ -96,11 +96,11 @@ function findRepeatedKeys(text: string, faults: FieldFault[]): void {
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case mark.openObject:
-        inner = { keys: new Set(), awaitsKey: true, key: "", index: 0 };
+        inner = { keys: new Set(), expectsKey: true, key: "", index: 0 };
         open.push(inner);
         break;
       case mark.openList:
-        inner = { awaitsKey: false, key: "", index: 0 };
+        inner = { expectsKey: false, key: "", index: 0 };
         open.push(inner);
         break;
       case mark.closeObject:
@@ -109,13 +109,13 @@ function findRepeatedKeys(text: string, faults: FieldFault[]): void {
         inner = open.at(-1);
         break;
       case mark.comma:
-        if (inner?.keys) inner.awaitsKey = true;
+        if (inner?.keys) inner.expectsKey = true;
         else if (inner) inner.index++;
         break;
       case mark.quote: {
         const end = endOfString(text, at);
-        if (inner?.keys && inner.awaitsKey) {
-          inner.awaitsKey = false;
+        if (inner?.keys && inner.expectsKey) {
+          inner.expectsKey = false;
           inner.key = keyOf(text.slice(at, end + 1));
           if (inner.keys.has(inner.key)) addFault(faults, pathOf(open), "is given twice");
           inner.keys.add(inner.key);

@@ -14,7 +14,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import type { FieldFault } from "../errors.ts";
-import { askedNumber, rulesOf, takenNames } from "../rule-words.ts";
+import { acceptedNames, numberRequirement, rulesOf } from "../rule-messages.ts";
 import { addFault, prefixFaults } from "./faults.ts";
 import { assertHasForm, enumNames, isWritable, onlyOneof } from "./field-names.ts";
 import { suggestion } from "./suggestion.ts";
@@ -143,7 +143,7 @@ function readValueOf(field: DescField): ValueReader {
 function readSingle(field: DescField): ValueReader {
   assertHasForm(field);
   if (field.message) return readMessage(field.message);
-  if (field.enum) return readEnum(field.enum, takenNames(field.enum, rulesOf(field)));
+  if (field.enum) return readEnum(field.enum, acceptedNames(field.enum, rulesOf(field)));
   return readScalar(field);
 }
 
@@ -236,7 +236,7 @@ function readEnum(desc: DescEnum, taken: readonly string[]): ValueReader {
 }
 
 function readScalar(field: DescField): ValueReader {
-  const asked = askedNumber(field.scalar, rulesOf(field)) ?? "must be a whole number";
+  const requirement = numberRequirement(field.scalar, rulesOf(field)) ?? "must be a whole number";
   switch (field.scalar) {
     case undefined:
     case ScalarType.STRING:
@@ -245,21 +245,21 @@ function readScalar(field: DescField): ValueReader {
       return expecting("must be true or false", (json) => typeof json === "boolean");
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return expecting(asked, (json) => typeof json === "number" && Number.isFinite(json));
+      return expecting(requirement, (json) => typeof json === "number" && Number.isFinite(json));
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32:
-      return expecting(asked, (json) => Number.isInteger(json) && (Number(json) | 0) === json);
+      return expecting(requirement, (json) => Number.isInteger(json) && (Number(json) | 0) === json);
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      return expecting(asked, (json) => typeof json === "number" && json >>> 0 === json);
+      return expecting(requirement, (json) => typeof json === "number" && json >>> 0 === json);
     case ScalarType.BYTES:
       return readBytes;
     case ScalarType.UINT64:
     case ScalarType.FIXED64:
-      return readLong(expecting(asked, (json) => Number.isSafeInteger(json) && Number(json) >= 0));
+      return readLong(expecting(requirement, (json) => Number.isSafeInteger(json) && Number(json) >= 0));
     default:
-      return readLong(expecting(asked, Number.isSafeInteger));
+      return readLong(expecting(requirement, Number.isSafeInteger));
   }
 }
 

@@ -4,7 +4,7 @@ import { createFreshCache } from "../../platform/fresh-cache.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { createListeners } from "../../platform/listeners.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
-import { isDatabaseAway } from "../../platform/postgres/database-away.ts";
+import { isDatabaseUnavailable } from "../../platform/postgres/database-unavailable.ts";
 import { noSession, sessionGone } from "../ended-session.ts";
 import { isEnded, type StoredSessionStatus } from "../session-states.ts";
 import { findRoute, type RouteRow } from "../store.ts";
@@ -70,7 +70,7 @@ export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): Ses
       const row = await findRoute(db, id);
       return row && toRoute(row);
     },
-    isAway: isDatabaseAway,
+    isUnavailable: isDatabaseUnavailable,
     freshFor,
     staleFor,
     patience,

@@ -200,7 +200,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   async function awaitVerdict(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
     const patience = Math.max(0, Math.min(times.verdict, caller.deadline - performance.now()));
-    const isBack = channels.isBack(link, patience).then(async (back) => {
+    const isBack = channels.waitForConnection(link, patience).then(async (back) => {
       if (back) await waitForEnd(routes, id, caller, Math.min(times.registration, patience));
     });
     await Promise.race([isBack, waitForEnd(routes, id, caller, patience)]);

@@ -132,7 +132,7 @@ export function createControls({ db, events, bus, clock, ids, audit, jobQueues }
         db.transaction(async (tx) => {
           for (const row of await lockLapsed(tx, new Date(clock.now()))) await end(tx, row);
         }),
-      complaint: "failed to release expired control leases",
+      failureMessage: "failed to release expired control leases",
     },
   };
 }

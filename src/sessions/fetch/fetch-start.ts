@@ -33,7 +33,7 @@ export async function startFetch(
   { browserId, worker }: PlacedFetch,
 ): Promise<StartedFetch> {
   const link = channels.to(worker);
-  await channels.isBack(link, fetchConnectMs);
+  await channels.waitForConnection(link, fetchConnectMs);
   using deadline = new Deadline(timeoutMs + fetchMarginMs, tooLate);
   const signal = AbortSignal.any([call.signal, deadline.signal]);
   const command = create(FetchCommandSchema, {

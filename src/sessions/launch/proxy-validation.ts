@@ -55,7 +55,7 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
   async function ask(link: WorkerLink, { proxy, traceparent }: ProxyTrial): Promise<void> {
     const command = create(CheckProxyCommandSchema, { timeoutMs: times.check, traceparent, proxy, target: proxyCheck });
     // Waits for the connection, which is reopened within a second after a restart of the worker.
-    await channels.isBack(link, times.connect);
+    await channels.waitForConnection(link, times.connect);
     const options = { metadata: link.metadata, timeoutMs: times.check + times.margin };
     await callUnary(link.client, WorkerService.method.checkProxy, command, options);
   }

@@ -58,7 +58,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const link = channels.to(worker);
     const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
     // Waits for the connection, which is reopened within a second after a restart of the worker.
-    await channels.isBack(link, times.connect);
+    await channels.waitForConnection(link, times.connect);
     if (row.profile_id !== null) {
       const { profile_id: profileId, account_id: accountId } = row;
       const context = commandContext(caller, row.id, epochs, times.launch);

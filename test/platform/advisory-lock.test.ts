@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLoneLock } from "../../src/platform/postgres/lone-lock.ts";
+import { createAdvisoryLock } from "../../src/platform/postgres/advisory-lock.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
 
@@ -7,7 +7,7 @@ test("a gateway can acquire its lock although its own late connection still hold
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
   const fates: string[] = [];
-  const lock = createLoneLock({
+  const lock = createAdvisoryLock({
     target: { url: between.url },
     log: silentLog,
     number: 1,

@@ -12,7 +12,7 @@ const patience = 3_000;
 const retryEvery = 100;
 
 /** Advisory lock on a dedicated connection. PostgreSQL releases the lock when the process dies. */
-export interface LoneLock {
+export interface AdvisoryLock {
   /** Acquires the lock. Rejects with StartRefused if another process holds it for 3 s. */
   take(): Promise<void>;
   /** Returns whether the lock is held, as far as known. */
@@ -20,7 +20,7 @@ export interface LoneLock {
   release(): Promise<void>;
 }
 
-export interface LoneLockOptions {
+export interface AdvisoryLockOptions {
   readonly target: DatabaseTarget;
   readonly log: Log;
   /** Second key: 1 for the only service of a database. */
@@ -30,7 +30,7 @@ export interface LoneLockOptions {
 }
 
 /** Creates the lock. Acquires it again if its connection is lost, as when PostgreSQL restarts. */
-export function createLoneLock({ target, log, number, onLost }: LoneLockOptions): LoneLock {
+export function createAdvisoryLock({ target, log, number, onLost }: AdvisoryLockOptions): AdvisoryLock {
   let holder: pg.Client | undefined;
   let released = false;
 

@@ -10,7 +10,11 @@ import { counted } from "./counted.ts";
 import { enumNames } from "./rest-json/field-names.ts";
 
 /** Returns the requirement behind a rule id such as `string.max_len`, or undefined for unknown rules. */
-export function askedBy(ruleId: string, field: DescField, rules: FieldRules = rulesOf(field)): string | undefined {
+export function requirementOf(
+  ruleId: string,
+  field: DescField,
+  rules: FieldRules = rulesOf(field),
+): string | undefined {
   const [type = "", rule = ""] = ruleId.split(".");
   if (rules.type.case === "fieldMask") return `must have no other paths than ${rules.type.value.in.join(", ")}`;
   if (type !== rules.type.case) return undefined;
@@ -18,12 +22,12 @@ export function askedBy(ruleId: string, field: DescField, rules: FieldRules = ru
   if (rule === "pattern") return `must look like ${exampleOf(field)}`;
   if (rule === "email") return "must be an e-mail address";
   if (rule === "unique") return "must not have duplicate items";
-  if (field.enum && type === "enum") return `must be one of ${takenNames(field.enum, rules).join(", ")}`;
-  return askedLength(rules) ?? askedNumber(field.scalar, rules);
+  if (field.enum && type === "enum") return `must be one of ${acceptedNames(field.enum, rules).join(", ")}`;
+  return lengthRequirement(rules) ?? numberRequirement(field.scalar, rules);
 }
 
 /** Returns the enum value names that the rules of a field or its items permit. */
-export function takenNames(desc: DescEnum, { type }: FieldRules): string[] {
+export function acceptedNames(desc: DescEnum, { type }: FieldRules): string[] {
   const own = type.case === "repeated" ? type.value.items?.type : type;
   const refused = own?.case === "enum" ? own.value.notIn : [];
   return [...enumNames(desc)].flatMap(([number, name]) => (refused.includes(number) ? [] : name));
@@ -36,7 +40,7 @@ function exampleOf(field: DescField): string {
 }
 
 /** Describes a valid number, such as `must be a whole number from 1 to 100`. Returns undefined for other types. */
-export function askedNumber(scalar: ScalarType | undefined, rules: FieldRules): string | undefined {
+export function numberRequirement(scalar: ScalarType | undefined, rules: FieldRules): string | undefined {
   const noun = numberNouns.get(scalar ?? ScalarType.STRING);
   if (noun === undefined) return undefined;
   const { min, max } = boundsOf(rules, scalar);
@@ -46,13 +50,13 @@ export function askedNumber(scalar: ScalarType | undefined, rules: FieldRules): 
 }
 
 /** Describes which members of a message exclude each other. */
-export function askedOfMembers(desc: DescMessage): string | undefined {
+export function membersRequirement(desc: DescMessage): string | undefined {
   const [oneof] = getOption(desc, messageRules).oneof;
   return oneof && `must have ${oneof.required ? "exactly" : "at most"} one of ${oneof.fields.join(", ")}`;
 }
 
 /** Returns the field named in a message rule's id: `capture.quality` names `quality`, `tap.one` names none. */
-export function blamedBy(ruleId: string, desc: DescMessage): DescField | undefined {
+export function fieldOfRule(ruleId: string, desc: DescMessage): DescField | undefined {
   return desc.fields.find(({ name }) => ruleId.endsWith(`.${name}`));
 }
 
@@ -91,22 +95,22 @@ function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { min?:
   }
 }
 
-function askedLength({ type }: FieldRules): string | undefined {
+function lengthRequirement({ type }: FieldRules): string | undefined {
   switch (type.case) {
     case "string":
-      return lengthWords(type.value.minLen, type.value.maxLen, "character");
+      return lengthMessage(type.value.minLen, type.value.maxLen, "character");
     case "bytes":
-      return lengthWords(type.value.minLen, type.value.maxLen, "byte");
+      return lengthMessage(type.value.minLen, type.value.maxLen, "byte");
     case "repeated":
-      return lengthWords(type.value.minItems, type.value.maxItems, "item");
+      return lengthMessage(type.value.minItems, type.value.maxItems, "item");
     case "map":
-      return lengthWords(type.value.minPairs, type.value.maxPairs, "entry");
+      return lengthMessage(type.value.minPairs, type.value.maxPairs, "entry");
     default:
       return undefined;
   }
 }
 
-function lengthWords(min: bigint, max: bigint, noun: string): string {
+function lengthMessage(min: bigint, max: bigint, noun: string): string {
   if (max === 0n) return `must have at least ${min === 1n ? `one ${noun}` : counted(min, noun)}`;
   if (min === 0n) return `must have at most ${counted(max, noun)}`;
   return `must have ${min === max ? "" : `${min} to `}${counted(max, noun)}`;

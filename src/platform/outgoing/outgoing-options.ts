@@ -4,16 +4,16 @@ import { getCACertificates } from "node:tls";
 import type { Config } from "../config.ts";
 import { StartRefused } from "../start-refused.ts";
 
-/** How connections to servers of customers and providers are opened. */
-export interface OutgoingWay {
+/** Options for connections to servers of customers and providers. */
+export interface OutgoingOptions {
   /** HTTP proxy for public addresses (`OUTGOING_PROXY`). */
   readonly proxy?: URL | undefined;
   /** Trusted certificate authorities. Default: those of Node. */
   readonly ca?: string | readonly string[] | undefined;
 }
 
-/** Reads the way from the configuration. Throws StartRefused if the file of authorities cannot be used. */
-export function readOutgoingWay({ outgoingProxy, outgoingCaFile }: OutgoingConfig): OutgoingWay {
+/** Reads the options from the configuration. Throws StartRefused if the file of authorities cannot be used. */
+export function readOutgoingOptions({ outgoingProxy, outgoingCaFile }: OutgoingConfig): OutgoingOptions {
   return {
     proxy: outgoingProxy === undefined ? undefined : new URL(outgoingProxy),
     ca: outgoingCaFile === undefined ? undefined : [...getCACertificates("default"), readAuthorities(outgoingCaFile)],

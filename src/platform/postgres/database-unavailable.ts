@@ -2,8 +2,8 @@ import pg from "pg";
 import { Failure } from "../errors.ts";
 
 /** Cause of a failure if PostgreSQL is unreachable or refuses connections. */
-export class DatabaseAway extends Error {
-  override readonly name = "DatabaseAway";
+export class DatabaseUnavailable extends Error {
+  override readonly name = "DatabaseUnavailable";
 
   constructor(cause: unknown) {
     super("PostgreSQL cannot be reached", { cause });
@@ -11,8 +11,8 @@ export class DatabaseAway extends Error {
 }
 
 /** Returns whether an error was caused by unreachable PostgreSQL. Cached data may then be used longer. */
-export function isDatabaseAway(error: unknown): boolean {
-  return error instanceof Failure && error.cause instanceof DatabaseAway;
+export function isDatabaseUnavailable(error: unknown): boolean {
+  return error instanceof Failure && error.cause instanceof DatabaseUnavailable;
 }
 
 /** Returns whether PostgreSQL cancelled a statement because of a deadlock, lock timeout or statement timeout. */
@@ -34,7 +34,7 @@ const systemCodes = new Set([
 ]);
 
 /** SQLSTATEs of a server that is starting, stopping, or out of disk, memory or connections (classes 57P, 08, 53). */
-const isAwayState = (code: string): boolean => /^(57P0[1-5]|08...|53...)$/.test(code);
+const isUnavailableState = (code: string): boolean => /^(57P0[1-5]|08...|53...)$/.test(code);
 
 /** Messages of pg errors without a code, for lost, late or silent connections. */
 const messages =
@@ -42,7 +42,7 @@ const messages =
 
 /** Returns whether pg failed because of the connection, not the statement. */
 export function isConnectionLoss(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return error.code !== undefined && isAwayState(error.code);
+  if (error instanceof pg.DatabaseError) return error.code !== undefined && isUnavailableState(error.code);
   if (!(error instanceof Error)) return false;
   if ("code" in error && typeof error.code === "string") return systemCodes.has(error.code);
   return messages.test(error.message) || error.message.startsWith("timeout expired");
