@@ -11,13 +11,13 @@ import { createEventTail } from "./event-tail.ts";
 import { createNumbering } from "./numbering.ts";
 import { listenForEvents, type PendingEvents } from "./pending-events.ts";
 import {
+  advanceCursor,
   deleteOldEvents,
   type EventReference,
   ensureCursor,
   findEvent,
   findLastId,
   insertEvent,
-  moveCursor,
   readLastNumber,
   readOwned,
   type StoredEvent,
@@ -159,7 +159,7 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
         const last = batch.at(-1);
         if (!last) return 0;
         await handle(tx, batch);
-        moveCursor(tx, consumer, last.number);
+        advanceCursor(tx, consumer, last.number);
         return batch.length;
       });
     },

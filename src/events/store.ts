@@ -218,8 +218,8 @@ export async function ensureCursor(db: Queryable, consumer: string): Promise<voi
   await db.named(beginStatement, [consumer]);
 }
 
-// After the wait for the lock, the statement may lack events that were numbered meanwhile. Numbers have no gaps, so the
-// next call reads these events.
+// The locked cursor may be newer than the statement's snapshot, which then lacks the latest events. Numbers have no
+// gaps, so the next call reads these events.
 const takeStatement: NamedStatement = {
   name: "events-take",
   text: `with place as (
@@ -243,7 +243,7 @@ export async function takeEvents(tx: Tx, consumer: string, limit: number): Promi
 }
 
 /** Advances the cursor of a consumer. */
-export function moveCursor(tx: Tx, consumer: string, number: bigint): void {
+export function advanceCursor(tx: Tx, consumer: string, number: bigint): void {
   const moved = { number, moved_at: sql<Date>`app_now()` };
   tx.send(tx.sql.updateTable("event_cursors").set(moved).where("consumer", "=", consumer));
 }

@@ -6,7 +6,7 @@ import { heldSlots, holdsLease } from "./store.ts";
 /** Annotation by which Kubernetes orders the pods of a Deployment that shrinks, the lowest cost first. */
 const annotation = "controller.kubernetes.io/pod-deletion-cost";
 
-/** Milliseconds between updates. Kubernetes asks for few writes. */
+/** Milliseconds between updates. Kubernetes recommends updating the annotation rarely. */
 const updateEvery = 10_000;
 
 /** Slots per step of the cost, so that a busy worker's pod is rarely written. */
@@ -38,8 +38,8 @@ const costOf = (held: number): number => (held === 0 ? 0 : 1 + step * Math.floor
 
 /**
  * Creates the job that sets the deletion cost of workers' pods, so that a pool that shrinks loses idle workers first.
- * Each control process runs it: pods are written only if their cost differs. Without the right to do so, nothing else
- * changes.
+ * Each control process runs the job, and writes a pod only if its cost differs. Without permission to write pods, the
+ * job only logs a warning.
  */
 export function createPodCosts({ access, namespace, db, clock, log }: PodCostParts): RepeatedJob {
   const path = `/api/v1/namespaces/${namespace}/pods`;

@@ -175,6 +175,6 @@ export interface OutstandingTerms {
 
 /** Terms that accounts have to accept. */
 export interface LegalTerms {
-  /** Returns the revision to accept, or undefined. Returns no promise if none is known to be outstanding. */
+  /** Returns the revision to accept, or undefined. Returns no promise if the cache shows that none is outstanding. */
   outstanding(accountId: string): Promise<OutstandingTerms | undefined> | undefined;
 }

@@ -8,7 +8,7 @@ import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Month } from "./month.ts";
-import { noteThreshold } from "./store.ts";
+import { recordThreshold } from "./store.ts";
 import { toTierMessage } from "./tier-message.ts";
 
 /** Thresholds of every quota in percent, with their events. */
@@ -66,7 +66,7 @@ export async function reportThresholds(
   for (const { percent, schema } of thresholds) {
     const threshold = (limit * percent) / 100;
     if (used < threshold || before >= threshold) continue;
-    if (!(await noteThreshold(tx, { accountId, quota, month, percent, limit }))) continue;
+    if (!(await recordThreshold(tx, { accountId, quota, month, percent, limit }))) continue;
     const data = create(schema, {
       quota,
       used: BigInt(Math.floor(used)),

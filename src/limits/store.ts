@@ -87,7 +87,7 @@ export interface QuotaThreshold {
 }
 
 /** Records a reached threshold. Returns false if it was recorded before. */
-export async function noteThreshold(tx: Tx, threshold: QuotaThreshold): Promise<boolean> {
+export async function recordThreshold(tx: Tx, threshold: QuotaThreshold): Promise<boolean> {
   const { accountId, quota, month, percent, limit } = threshold;
   const key = { account_id: accountId, quota, month: dayAt(month.startsAt), percent, limit_value: limit };
   const inserted = tx.sql

@@ -8,7 +8,7 @@ export interface BusEnvelope {
   readonly message: BusMessages[BusChannel];
 }
 
-/** Notifies a process that it may start. */
+/** Permits a process to start. */
 export interface BeginMessage {
   readonly kind: "begin";
   /** Port of the demo page. With 0, the serving process chooses. */

@@ -28,7 +28,7 @@ export async function readManifest<Cookie>(
   const fill = async (length: number): Promise<void> => {
     while (head.length < length) {
       const { value, done } = await chunks.next();
-      if (done) throw new Error(`expected a profile manifest of ${length} bytes, got ${head.length}`);
+      if (done) throw new Error(`expected at least ${length} bytes in the profile store, got ${head.length}`);
       head = Buffer.concat([head, value]);
     }
   };

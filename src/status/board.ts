@@ -2,19 +2,19 @@ import type { Ids } from "../platform/ids.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { type ComponentName, componentNames, type Health, isDown, worstOf } from "./components.ts";
 import { findMaintenance, type IncidentRow, lockUnresolved } from "./incident-store.ts";
-import { declaredHealth, insertAbsence, keepIncident } from "./incidents.ts";
+import { declaredHealth, insertAbsence, updateAutomaticIncident } from "./incidents.ts";
 import { type Facts, type Pace, type States, stepAll } from "./judgement.ts";
 import {
   bumpVersion,
   endSpans,
   insertSpans,
-  keepBoard,
-  keepFacts,
   lockBoard,
   type OpenSpan,
   readFacts,
   readOpenSpans,
   type StoredBoard,
+  saveBoard,
+  saveFacts,
 } from "./store.ts";
 
 /** Facts that one gateway sampled. */
@@ -43,11 +43,11 @@ export async function judgeSample(
   const { pace, ids } = parts;
   const now = new Date(at);
   const board = await lockBoard(tx);
-  keepFacts(tx, gateway, now, facts);
+  saveFacts(tx, gateway, now, facts);
   if (board.judgedAt !== undefined && at <= board.judgedAt) return board.version;
   const [kept, spans, incidents] = await Promise.all([readFacts(tx), readOpenSpans(tx), lockUnresolved(tx, now)]);
   const isAbsence = board.judgedAt !== undefined && at - board.judgedAt > pace.silentAfter;
-  if (isAbsence) await noteAbsence(tx, board, spans, now, parts);
+  if (isAbsence) await recordAbsence(tx, board, spans, now, parts);
 
   const ages = kept.map((row) => ({ age: at - row.sampled_at.getTime(), facts: row.facts }));
   const present = ages.filter(({ age }) => age < pace.silentAfter).map((each) => each.facts);
@@ -62,12 +62,12 @@ export async function judgeSample(
     const declared = declaredHealth(incidents, component, at);
     return { component, health: declared === "maintenance" ? declared : worstOf([declared, state.health]) };
   });
-  const hasMoved = moveSpans(tx, isAbsence ? [] : spans, shown, now);
-  keepBoard(tx, states, now);
-  if (hasMoved || hasBegun(incidents, board, at)) bumpVersion(tx);
+  const hasChanged = updateSpans(tx, isAbsence ? [] : spans, shown, now);
+  saveBoard(tx, states, now);
+  if (hasChanged || hasBegun(incidents, board, at)) bumpVersion(tx);
   const inMaintenance = new Set(shown.filter(({ health }) => health === "maintenance").map((each) => each.component));
   const open = incidents.find(({ origin, resolved_at: end }) => origin === "automatic" && end === null);
-  keepIncident(tx, open, { before, after: states, inMaintenance }, now, ids);
+  updateAutomaticIncident(tx, open, { before, after: states, inMaintenance }, now, ids);
   return (await lockBoard(tx)).version;
 }
 
@@ -82,7 +82,7 @@ function hasBegun(incidents: readonly IncidentRow[], { judgedAt = 0 }: StoredBoa
 }
 
 /** Ends spans whose health changed and starts new ones. Returns whether any changed. */
-function moveSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan[], at: Date): boolean {
+function updateSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan[], at: Date): boolean {
   const isIn = (those: readonly OpenSpan[], { component, health }: OpenSpan): boolean =>
     those.some((each) => each.component === component && each.health === health);
   const ended = before.filter((span) => !isIn(after, span));
@@ -102,7 +102,7 @@ function moveSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan
 }
 
 /** Ends open spans at the last sample. Records the time since as an outage, except for maintenance. */
-async function noteAbsence(
+async function recordAbsence(
   tx: Tx,
   { judgedAt = 0 }: StoredBoard,
   spans: readonly OpenSpan[],

@@ -48,7 +48,7 @@ export interface Measured {
  * Opens, updates or closes the automatic incident, which covers all failing components. Its texts are fixed, because no
  * operator has examined the fault yet.
  */
-export function keepIncident(
+export function updateAutomaticIncident(
   tx: Tx,
   open: IncidentRow | undefined,
   { before, after, inMaintenance }: Measured,

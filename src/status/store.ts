@@ -24,7 +24,7 @@ export async function lockBoard(tx: Tx): Promise<StoredBoard> {
 }
 
 /** Saves the result of a sample. */
-export function keepBoard(tx: Tx, states: States, at: Date): void {
+export function saveBoard(tx: Tx, states: States, at: Date): void {
   const row = { judged_at: at, states: JSON.stringify(states) };
   tx.send(tx.sql.updateTable("status_board").set(row));
 }
@@ -35,7 +35,7 @@ export function bumpVersion(tx: Tx): void {
 }
 
 /** Replaces the latest facts of a gateway. */
-export function keepFacts(tx: Tx, id: string, at: Date, facts: Facts): void {
+export function saveFacts(tx: Tx, id: string, at: Date, facts: Facts): void {
   const row = { sampled_at: at, facts: JSON.stringify(facts) };
   tx.send(
     tx.sql

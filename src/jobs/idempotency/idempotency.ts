@@ -5,7 +5,7 @@ import { Failure, fail } from "../../platform/errors.ts";
 import { repeatIds } from "../../platform/ids.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { createRepeatedJob } from "../../platform/repeated-job.ts";
-import { createOutcomes, isLasting } from "./outcome.ts";
+import { createOutcomes, isPermanentFailure } from "./outcome.ts";
 import { makeAttempt, type WatchedAttempt } from "./request-attempt.ts";
 import {
   abandonRequest,
@@ -13,10 +13,10 @@ import {
   deleteOldRequests,
   findRequest,
   type KeyedRequest,
-  keepOutcome,
   type RequestClaim,
   recordHeartbeats,
   releaseRequest,
+  storeOutcome,
 } from "./store.ts";
 
 /** Milliseconds. */
@@ -91,8 +91,8 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     const write = (outcome: Message | Failure) => outcomes.write(request, request.output, outcome);
     const made = { ids: repeatIds(claim.seed), resumes: claim.resumes };
     const attempt = makeAttempt(db, made, async (tx, outcome) => {
-      const lasts = !(outcome instanceof Failure) || isLasting(outcome);
-      const isCurrent = await (lasts ? keepOutcome(tx, claim, write(outcome)) : releaseRequest(tx, claim));
+      const isStored = !(outcome instanceof Failure) || isPermanentFailure(outcome);
+      const isCurrent = await (isStored ? storeOutcome(tx, claim, write(outcome)) : releaseRequest(tx, claim));
       if (!isCurrent) throw new Superseded();
     });
     running.add(claim);
@@ -100,7 +100,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
       return await perform(attempt, work);
     } catch (thrown) {
       if (!attempt.isCommitted && !(thrown instanceof Superseded)) {
-        const ending = isLasting(thrown) ? keepOutcome(db, claim, write(thrown)) : abandonRequest(db, claim);
+        const ending = isPermanentFailure(thrown) ? storeOutcome(db, claim, write(thrown)) : abandonRequest(db, claim);
         // If storing fails too, a retry takes over when the heartbeat is 10 s old.
         await ending.catch((error: unknown) => log.debug({ err: error }, "failed to store the failure of a request"));
       }

@@ -12,7 +12,7 @@ interface StoredFailure {
 }
 
 /** Returns whether a failure is permanent. Failures that a retry may cure are not stored. */
-export function isLasting(thrown: unknown): thrown is Failure {
+export function isPermanentFailure(thrown: unknown): thrown is Failure {
   return thrown instanceof Failure && errorTable[thrown.slug].status < 500 && thrown.slug !== "rate-limited";
 }
 

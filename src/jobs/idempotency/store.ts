@@ -82,7 +82,7 @@ export async function findRequest(db: Database, accountId: string, key: string) 
 }
 
 /** Stores the outcome of a request. Returns false if a later attempt has taken over. */
-export async function keepOutcome(on: Database | Tx, claim: RequestClaim, outcome: StoredOutcome): Promise<boolean> {
+export async function storeOutcome(on: Database | Tx, claim: RequestClaim, outcome: StoredOutcome): Promise<boolean> {
   const update = on.sql
     .updateTable("idempotency_keys")
     .set(outcome)

@@ -8,7 +8,7 @@ function readDomain(domain: string): { readonly host: string; readonly isWildcar
   return host === undefined || host.includes("*") ? undefined : { host, isWildcard };
 }
 
-/** Returns the faults of a request field with domains. */
+/** Returns the faults of a list of domains in a request field. */
 export function domainFaults(domains: readonly string[], field = "allowed_domains"): FieldFault[] {
   const message = "must be a host, such as example.com, or *.example.com for all its subdomains";
   return domains.flatMap((domain, index) => (readDomain(domain) ? [] : [{ field: `${field}[${index}]`, message }]));
