@@ -10,7 +10,7 @@ import {
 import type { AuditLog, Call } from "../kernel/call.ts";
 import { within } from "../platform/deadline.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { InputListener } from "../sessions/commands/input-line.ts";
+import type { InputListener } from "../sessions/commands/input-sender.ts";
 import { callerOf, type SessionCaller } from "../sessions/commands/session-caller.ts";
 import type { Controls } from "../sessions/control/control.ts";
 import type { ControlHeartbeats } from "../sessions/control/control-heartbeats.ts";
@@ -48,9 +48,9 @@ export interface ControlHandle {
   /** Updates the known control holder from a message of the worker. */
   update(control: Control | undefined): void;
   /** Records a heartbeat of the viewer, which renews its control. */
-  noteLife(): void;
+  recordHeartbeat(): void;
   /** Sends the remaining input, and releases pressed keys and buttons. */
-  letGo(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** Creates the control handle of a viewer. The listener is notified about the viewer's input. */
@@ -63,19 +63,19 @@ export function createControlHandle(
   let accepted = 0;
   let isHolder = false;
   let running = new AbortController();
-  const line = sessions.openInput(callerOf(call), sessionId, clientId, {
+  const sender = sessions.openInput(callerOf(call), sessionId, clientId, {
     ...listener,
-    async onTaken(taken) {
-      if (taken.accepted > accepted) controlHeartbeats.note(sessionId, clientId, true);
-      accepted = taken.accepted;
-      await listener.onTaken(taken);
+    async onReceipt(receipt) {
+      if (receipt.accepted > accepted) controlHeartbeats.note(sessionId, clientId, true);
+      accepted = receipt.accepted;
+      await listener.onReceipt(receipt);
     },
   });
 
   /** Waits until earlier input is sent. */
   function afterInput(): Promise<void> {
     assertMayControl(call);
-    return within(line.drained(), afterInputWithin, undefined);
+    return within(sender.drained(), afterInputWithin, undefined);
   }
 
   async function change(transition: ControlChange["transition"]): Promise<void> {
@@ -106,7 +106,7 @@ export function createControlHandle(
     handBack: () => change("handback"),
     send({ events }) {
       assertMayControl(call);
-      return line.send({ events, sequence: 0 });
+      return sender.send({ events, sequence: 0 });
     },
     async command(command) {
       await afterInput();
@@ -132,9 +132,9 @@ export function createControlHandle(
     update(control) {
       if (control) isHolder = control.holderClientId === clientId;
     },
-    noteLife() {
+    recordHeartbeat() {
       if (isHolder) controlHeartbeats.note(sessionId, clientId, false);
     },
-    letGo: () => line.close(),
+    close: () => sender.close(),
   };
 }

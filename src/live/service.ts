@@ -36,7 +36,7 @@ export interface LiveServiceParts extends ControlHandleParts, OneViewerParts, Pi
 }
 
 /** Maximum number of messages queued for a viewer, at most two of them frames. */
-const ahead = { items: 16 };
+const maxBuffered = { items: 16 };
 
 function viewerOf(call: Call, { name }: LiveJoin, id: string): LiveViewer {
   const { principal } = call;
@@ -74,7 +74,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   /** Executes control messages of a viewer, and yields the other messages for the worker. */
   async function* controlRequests(
     call: Call,
-    { control, participant, frames }: Place,
+    { control, participant, frames }: ViewerParts,
     messages: AsyncIterable<JoinRequest>,
     outbox: Outbox,
   ): AsyncGenerator<ViewerMessage> {
@@ -93,12 +93,12 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       const admitted = await admission.catch(() => undefined);
       if (admitted) yield { request, publishToken: admitted.publishToken };
     }
-    let isIn = false;
+    let hasJoined = false;
     for await (const message of messages) {
       const { join, visibility, heartbeat, command, subscribe: subscription } = message;
-      if (isIn && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
-      isIn = true;
-      if (heartbeat) control.noteLife();
+      if (hasJoined && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
+      hasJoined = true;
+      if (heartbeat) control.recordHeartbeat();
       frames.take(message);
       // The join message is reduced: the worker must not receive the viewer's secrets.
       if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
@@ -119,11 +119,11 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   }
 
   async function* relay(call: Call, id: string, viewer: LiveViewer, messages: AsyncIterable<JoinRequest>) {
-    const outbox: Outbox = new BoundedQueue(ahead);
+    const outbox: Outbox = new BoundedQueue(maxBuffered);
     const control = createControlHandle(parts, call, {
       sessionId: id,
       clientId: viewer.clientId,
-      onTaken: async ({ accepted, dropped }) =>
+      onReceipt: async ({ accepted, dropped }) =>
         outbox.push(create(JoinResponseSchema, { input: { accepted, dropped } })),
       onFailed: async (thrown) => outbox.push(create(JoinResponseSchema, { refused: refusalOf(call, thrown) })),
     });
@@ -155,7 +155,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     } finally {
       frames.leave();
       participant?.leave();
-      await control.letGo();
+      await control.close();
     }
   }
 
@@ -197,7 +197,7 @@ type Outbox = BoundedQueue<JoinResponse>;
 type JoinResponseInit = MessageInitShape<typeof JoinResponseSchema>;
 
 /** Control handle of a viewer, the viewer's participant in the session's room, and its frames. */
-interface Place {
+interface ViewerParts {
   readonly control: ControlHandle;
   readonly participant: Participant | undefined;
   readonly frames: ViewerFrames;

@@ -16,15 +16,15 @@ import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { deleteOrphans, deleteStore } from "./chunk-store.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
-import { UnfitStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
+import { InvalidStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
 import type { ProfileUses } from "./profile-uses.ts";
 import { lockProfile, sumStorage, switchStore } from "./store.ts";
 import {
   claimSave,
   findOverdue,
   findPlacedUse,
-  holdSave,
   type ProfileUse,
+  renewClaim,
   settleUse,
   usesAreOverdue,
 } from "./use-store.ts";
@@ -32,7 +32,7 @@ import {
 /** Milliseconds. */
 const times = {
   /** Timeout for transferring a store from a worker, including up to 10 s of packing. */
-  take: 45_000,
+  transfer: 45_000,
   /** Lifetime of a claim that its gateway does not renew. */
   claim: 8_000,
   /** Interval of renewals. */
@@ -114,25 +114,25 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const { session_id: sessionId, worker_id: id, address, secret_hash: secretHash } = use;
     const link = parts.channels.to({ id, address, secretHash });
     const { takeProfile } = fleetCommands;
-    const context = { sessionId, placementEpoch: BigInt(use.placement_epoch), timeoutMs: times.take };
+    const context = { sessionId, placementEpoch: BigInt(use.placement_epoch), timeoutMs: times.transfer };
     const command = toCommand(takeProfile, context, { profileId: use.profile_id });
-    const options = { metadata: link.metadata, timeoutMs: times.take, signal: stopping.signal };
+    const options = { metadata: link.metadata, timeoutMs: times.transfer, signal: stopping.signal };
     return uploadStore(parts, callServerStreaming(link.client, takeProfile.method, command, options), use);
   }
 
-  async function takeOne(sessionId: string): Promise<void> {
+  async function saveOne(sessionId: string): Promise<void> {
     if (!(await claimSave(db, sessionId, times.claim))) return;
-    const hold = (ms: number): Promise<void> => holdSave(db, sessionId, ms).catch(() => undefined);
+    const renewFor = (ms: number): Promise<void> => renewClaim(db, sessionId, ms).catch(() => undefined);
     let renewed = Promise.resolve();
     const stopRenewing = clock.every(times.renew, () => {
-      renewed = hold(times.claim);
+      renewed = renewFor(times.claim);
     });
     try {
       await saveClaimed(sessionId);
     } finally {
       stopRenewing();
       await renewed;
-      await hold(0);
+      await renewFor(0);
     }
   }
 
@@ -142,7 +142,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     try {
       await commit(use, await upload(use));
     } catch (error) {
-      if (error instanceof UnfitStore) return fail(sessionId, error.message);
+      if (error instanceof InvalidStore) return fail(sessionId, error.message);
       const failure = statusToFailure(error);
       if (failure.slug === "not-found") return fail(sessionId, failure.detail ?? "the worker has no profile to save");
       // The worker's heartbeats announce the save again.
@@ -155,17 +155,17 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const [sessionId] = waiting;
     if (sessionId === undefined || running.size >= maxConcurrentSaves || stopping.signal.aborted) return;
     waiting.delete(sessionId);
-    const taking = takeOne(sessionId)
+    const saving = saveOne(sessionId)
       .catch((error: unknown) => log.warn({ err: error, session_id: sessionId }, "failed to save profile; will retry"))
       .finally(() => {
         running.delete(sessionId);
         next();
       });
-    running.set(sessionId, taking);
+    running.set(sessionId, saving);
     next();
   }
 
-  function take(sessionId: string): void {
+  function enqueue(sessionId: string): void {
     if (running.has(sessionId)) return;
     waiting.add(sessionId);
     next();
@@ -188,7 +188,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
       { run: deleteInterrupted, every: times.orphan, failureMessage: "failed to delete interrupted profile saves" },
     ],
     start() {
-      unsubscribe = bus.subscribe("profile-offered", take);
+      unsubscribe = bus.subscribe("profile-offered", enqueue);
     },
     async stop() {
       unsubscribe();

@@ -15,8 +15,8 @@ export interface UploadedStore {
 }
 
 /** Thrown if the worker sent something other than the profile's store. A retry would not help. */
-export class UnfitStore extends Error {
-  override readonly name = "UnfitStore";
+export class InvalidStore extends Error {
+  override readonly name = "InvalidStore";
 }
 
 /** Encryption context of a profile's store. */
@@ -33,9 +33,9 @@ export interface ExpectedStore {
 /** Reads the first message of a stream, and checks that it names the expected profile. */
 async function readHead(chunks: AsyncIterator<ProfileChunk>, expected: ExpectedStore): Promise<ProfileChunk> {
   const { value: head, done } = await chunks.next();
-  if (done) throw new UnfitStore("the worker sent nothing");
+  if (done) throw new InvalidStore("the worker sent nothing");
   if (head.profileId !== expected.profile_id || String(head.version) !== expected.version || head.engine === "") {
-    throw new UnfitStore("the worker sent a profile or version other than expected");
+    throw new InvalidStore("the worker sent a profile or version other than expected");
   }
   return head;
 }
@@ -59,12 +59,12 @@ export async function uploadStore(
     while (!next.done) {
       const { data } = next.value;
       sizeBytes += data.length;
-      if (sizeBytes > largest) throw new UnfitStore(`the profile is larger than ${largest} bytes`);
+      if (sizeBytes > largest) throw new InvalidStore(`the profile is larger than ${largest} bytes`);
       next = await chunks.next();
       await insertChunk(db, id, index, dataKey.sealPart(index, next.done === true, data));
       index += 1;
     }
-    if (index === 0) throw new UnfitStore("the worker sent an empty store");
+    if (index === 0) throw new InvalidStore("the worker sent an empty store");
     return { id, sizeBytes, engine };
   } finally {
     await chunks.return?.();

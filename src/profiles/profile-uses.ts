@@ -5,7 +5,7 @@ import { SessionProfileSaveFailedEventSchema } from "../gen/pilothouse/v1/sessio
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
-import { endUse, findOwing, insertUse, type ProfileUse, settleLateUses, settleUse } from "./use-store.ts";
+import { endUse, findOutstanding, insertUse, type ProfileUse, settleLateUses, settleUse } from "./use-store.ts";
 
 /** Milliseconds after the end of a session. */
 const times = {
@@ -35,7 +35,7 @@ export interface ProfileUses {
   /** Records the failure of a session's save, unless the save was already settled. */
   fail(tx: Tx, sessionId: string, detail: string): Promise<void>;
   /** Announces again the saves that wait on a worker. Returns the saves that are no longer needed. */
-  offered(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
+  announcePending(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
 }
 
 export interface ProfileUsesParts extends Pick<PlatformParts, "db" | "bus"> {
@@ -73,14 +73,14 @@ export function createProfileUses({ db, bus, events, metrics }: ProfileUsesParts
       await endUse(tx, sessionId, isWorkerGone ? 0 : times.held, times.due);
       if (!isWorkerGone) tx.afterCommit(() => bus.publish("profile-offered", sessionId));
     },
-    async offered(workerId, pending) {
+    async announcePending(workerId, pending) {
       if (pending.length === 0) return [];
       const sessionIds = pending.map(({ sessionId }) => sessionId);
-      const owing = await findOwing(db, workerId, sessionIds);
+      const outstanding = await findOutstanding(db, workerId, sessionIds);
       const settled: PendingProfile[] = [];
       for (const profile of pending) {
         const { sessionId, placementEpoch, failure } = profile;
-        const use = owing.find(({ session_id }) => session_id === sessionId);
+        const use = outstanding.find(({ session_id }) => session_id === sessionId);
         if (!use || BigInt(use.placement_epoch) !== placementEpoch) settled.push(profile);
         else if (failure !== "")
           await db.transaction((tx) => fail(tx, sessionId, failure)).then(() => settled.push(profile));

@@ -96,13 +96,13 @@ export async function claimSave(db: Database, sessionId: string, forMs: number):
 }
 
 /** Extends the claim of this gateway on a save; 0 releases the claim. */
-export async function holdSave(db: Database, sessionId: string, forMs: number): Promise<void> {
+export async function renewClaim(db: Database, sessionId: string, forMs: number): Promise<void> {
   const taken_until = forMs > 0 ? fromNow(forMs) : null;
   await db.sql.updateTable("profile_uses").set({ taken_until }).where("session_id", "=", sessionId).execute();
 }
 
 /** Finds those of the given sessions that were on a worker and have an outstanding save. */
-export async function findOwing(db: Database, workerId: string, sessionIds: readonly string[]) {
+export async function findOutstanding(db: Database, workerId: string, sessionIds: readonly string[]) {
   return db.sql
     .selectFrom("profile_uses as u")
     .innerJoin("sessions as s", "s.id", "u.session_id")

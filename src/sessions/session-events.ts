@@ -11,7 +11,7 @@ import { sessionGone } from "./ended-session.ts";
 import { isEnded } from "./session-states.ts";
 
 /** Events buffered for a slow reader before their source is paused. */
-const ahead = 64;
+const maxBuffered = 64;
 /** Milliseconds between attempts to read transient events after the connection to the worker broke. */
 const retryEvery = 1_000;
 
@@ -77,7 +77,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
     // `stop` ends the watch and the transient events when the reader leaves.
     const signal = AbortSignal.any([options.signal, stop.signal]);
     const { accountId } = caller.principal;
-    const outbox = new BoundedQueue<Event>({ items: ahead });
+    const outbox = new BoundedQueue<Event>({ items: maxBuffered });
     try {
       // Watching starts before the status is read, so that an end in between is not missed.
       const stored = await events.watch({ accountId, subject: id, after, signal, onStart: onStart && noteStart });

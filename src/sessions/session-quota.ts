@@ -18,7 +18,7 @@ const checkAgainAfter = 1_000;
 /** Maximum accounts per check. */
 const atOnce = 1_000;
 
-const aMinute = 60_000;
+const minuteMs = 60_000;
 
 export interface SessionQuotaParts extends SessionEndParts, Pick<PlatformParts, "db" | "clock" | "log"> {
   readonly limits: Limits;
@@ -54,7 +54,7 @@ function nextCrossing(amounts: readonly number[], usedMs: number, sessions: numb
 export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
   const { db, clock, log, limits } = parts;
 
-  const quotaOf = (account: Entitlement): number => limits.of(account).monthlySessionMinutes * aMinute;
+  const quotaOf = (account: Entitlement): number => limits.of(account).monthlySessionMinutes * minuteMs;
 
   /** Quota for a session. If its account's tier is lowered, the limit at the session's creation still applies. */
   const quotaOfSession = (account: Entitlement, { tier }: MonthUsage["running"][number]): number =>
@@ -75,8 +75,8 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     const { usedMs, running } = await findUsage(tx, accountId, month);
     if (usedMs >= quota) {
       const resetsAt = new Date(month.endsAt).toISOString();
-      const detail = `the account has used its ${counted(quota / aMinute, "session minute")} of this month: wait until ${resetsAt}, or change the tier`;
-      throw fail("tier-limit", { quota: "session_minutes", limit: quota / aMinute, resets_at: resetsAt }, { detail });
+      const detail = `the account has used its ${counted(quota / minuteMs, "session minute")} of this month: wait until ${resetsAt}, or change the tier`;
+      throw fail("tier-limit", { quota: "session_minutes", limit: quota / minuteMs, resets_at: resetsAt }, { detail });
     }
     const crossing = nextCrossing(reportedAmountsOf(quota), usedMs, running.length + 1, now);
     scheduleCheck(tx, accountId, Math.min(crossing, validUntil(account)));
@@ -103,7 +103,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
         await endSessions(parts, tx, ids, { reason: "destroyed" });
         return setNextCheck(tx, accountId, undefined);
       }
-      const minutes = { used: usage.usedMs / aMinute, limit: quota / aMinute };
+      const minutes = { used: usage.usedMs / minuteMs, limit: quota / minuteMs };
       const state = { accountId, tier: account.tier, quota: "session_minutes", ...minutes, month } as const;
       await reportThresholds(parts, tx, { ...state, isMonthly: true });
       const left = await endUsedUp(tx, account, usage);

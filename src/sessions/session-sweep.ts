@@ -122,7 +122,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
       return held.filter(({ sessionId, placementEpoch }: HeldSession) => epochs.get(sessionId) !== placementEpoch);
     },
     async settledProfiles(workerId, pending) {
-      const settled = await parts.profiles.uses.offered(workerId, pending);
+      const settled = await parts.profiles.uses.announcePending(workerId, pending);
       return settled.map(({ sessionId, placementEpoch }) => create(HeldSessionSchema, { sessionId, placementEpoch }));
     },
   };

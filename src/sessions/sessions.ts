@@ -9,7 +9,7 @@ import { idPattern } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { createFileCommands, type FileCommands } from "./commands/file-commands.ts";
-import type { SessionCaller, SessionMaker } from "./commands/session-caller.ts";
+import type { SessionCaller, SessionCreator } from "./commands/session-caller.ts";
 import { createSessionCommands, type SessionCommands } from "./commands/session-commands.ts";
 import type { SessionRoute, SessionRoutes } from "./commands/session-routes.ts";
 import { commandContext, createWorkerCommands } from "./commands/worker-commands.ts";
@@ -36,7 +36,7 @@ export interface SessionsParts extends Omit<SessionLaunchParts & FetchParts, "sl
 /** Sessions of all accounts, as used by SessionService and other features. */
 export interface Sessions extends SessionCommands {
   /** Launches a session, and resolves when it is live. */
-  launch(caller: SessionMaker, request: CreateSessionRequest, connection?: ConnectionPlan): Promise<Session>;
+  launch(caller: SessionCreator, request: CreateSessionRequest, connection?: ConnectionPlan): Promise<Session>;
   /** Returns the live session that a connecting client named; undefined if there is none. Awaits its launch. */
   findNamed(caller: SessionCaller, name: string): Promise<string | undefined>;
   /** Returns a session. Throws `not-found`, or `session-destroyed` for an ended one unless `includeEnded`. */

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { CommandContextSchema, type InputPart, InputPartSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type InputEvent, InputEventSchema } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { InputLine, type InputTaken, type OpenInput } from "../../src/sessions/commands/input-line.ts";
+import { type InputReceipt, InputSender, type OpenInput } from "../../src/sessions/commands/input-sender.ts";
 import { InputIntake } from "../../workers/input/input-intake.ts";
 import { SessionControl } from "../../workers/session/client-control.ts";
 
@@ -111,7 +111,7 @@ test("drops input of a client without control, and queued input when control is 
   expect(played).toEqual(["0"]);
 });
 
-test("delivers input once and in order over a line whose calls keep breaking", async () => {
+test("delivers input once and in order over a sender whose calls keep breaking", async () => {
   const { intake, played } = makeIntake();
   let seed = 7;
   const draw = (below: number): number => {
@@ -141,24 +141,24 @@ test("delivers input once and in order over a line whose calls keep breaking", a
     }
     throw fail("driver-error", { worker_lost: true }, { detail: "lost" });
   };
-  let last: InputTaken | undefined;
+  let last: InputReceipt | undefined;
   const failures: unknown[] = [];
-  const line = new InputLine(open, {
-    onTaken: (taken) => {
+  const sender = new InputSender(open, {
+    onReceipt: (taken) => {
       last = taken;
     },
     onFailed: (thrown) => void failures.push(thrown),
   });
   const count = 600;
-  for (let sequence = 1; sequence <= count; sequence += 1) await line.send({ events: keys(sequence, 1), sequence });
-  await line.drained();
+  for (let sequence = 1; sequence <= count; sequence += 1) await sender.send({ events: keys(sequence, 1), sequence });
+  await sender.drained();
   expect(failures).toEqual([]);
   expect(played).toEqual(Array.from({ length: count }, (_, index) => String(index + 1)));
   expect(last).toEqual({ sequence: count, accepted: count, dropped: 0 });
   expect(calls).toBeGreaterThan(20);
 });
 
-test("limits a sender by events and by text until the line closes, when the worker does not answer", async () => {
+test("limits a sender by events and by text until the sender closes, when the worker does not answer", async () => {
   const open: OpenInput = async function* (_streamId, _parts, signal) {
     await once(signal, "abort");
     yield* [];
@@ -168,15 +168,15 @@ test("limits a sender by events and by text until the line closes, when the work
     [key("a"), 128],
     [paste, 4],
   ] as const) {
-    const line = new InputLine(open, { onTaken: () => undefined, onFailed: () => undefined });
+    const sender = new InputSender(open, { onReceipt: () => undefined, onFailed: () => undefined });
     let sent = 1;
-    while (!line.send({ events: [event], sequence: sent })) sent += 1;
+    while (!sender.send({ events: [event], sequence: sent })) sent += 1;
     expect(sent).toBe(max);
-    await line.close();
+    await sender.close();
   }
 });
 
-test("releases an idle line's call, and continues counting with the next", async () => {
+test("releases an idle sender's call, and continues counting with the next", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const { intake, played, releases } = makeIntake();
@@ -190,16 +190,16 @@ test("releases an idle line's call, and continues counting with the next", async
     yield* intake.follow(all(), never);
     ended += 1;
   };
-  let last: InputTaken | undefined;
-  const line = new InputLine(open, {
-    onTaken: (taken) => {
+  let last: InputReceipt | undefined;
+  const sender = new InputSender(open, {
+    onReceipt: (taken) => {
       last = taken;
     },
     onFailed: () => undefined,
   });
   for (const sequence of [1, 2]) {
-    line.send({ events: keys(2 * sequence, 2), sequence });
-    await line.drained();
+    sender.send({ events: keys(2 * sequence, 2), sequence });
+    await sender.drained();
     expect(last).toEqual({ sequence, accepted: 2 * sequence, dropped: 0 });
     expect(ended).toBe(sequence - 1);
     vi.advanceTimersByTime(60_000);
@@ -207,7 +207,7 @@ test("releases an idle line's call, and continues counting with the next", async
   }
   expect(calls.size).toBe(2);
   // Keys pressed before the pause are released too.
-  await line.close();
+  await sender.close();
   expect([calls.size, releases()]).toEqual([3, 1]);
   expect(played).toEqual(["2", "3", "4", "5"]);
 });

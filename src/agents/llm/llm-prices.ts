@@ -60,7 +60,10 @@ const prices: Readonly<Partial<Record<StoredProvider, Readonly<Record<string, Mo
   },
 };
 
-/** Price of a call by prompt length; undefined if unknown. Dated releases cost the same as their model. */
+/**
+ * Returns the price of a call with `promptTokens` input tokens; undefined if the price is unknown. A dated release
+ * costs the same as its model.
+ */
 export function llmPriceOf(
   { source, provider, model }: Omit<Payer, "vision">,
   bundled: BundledLlmConfig | undefined,

@@ -38,7 +38,7 @@ export const defaultModels: Readonly<Record<StoredProvider, string | undefined>>
 };
 
 /** Maximum tokens of a response. */
-export const longestAnswer = 4_096;
+export const maxResponseTokens = 4_096;
 
 export interface ModelsOptions extends Pick<SafeFetchOptions, "resolve" | "ca" | "proxy"> {
   readonly config: Pick<Config, "llmAllow" | "llmAddresses">;

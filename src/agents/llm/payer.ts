@@ -24,7 +24,7 @@ export interface PayerParts extends Pick<PlatformParts, "sealer" | "clock"> {
   readonly config: Pick<Config, "bundledLlm">;
 }
 
-const perCent = 10_000;
+const microsPerCent = 10_000;
 
 /** Parses a model name, which may start with its provider: `anthropic/claude-haiku-4-5`. */
 function readModel(name: string | undefined): { provider?: StoredProvider; model?: string } {
@@ -33,14 +33,14 @@ function readModel(name: string | undefined): { provider?: StoredProvider; model
   return { provider: provider as StoredProvider, model };
 }
 
-/** Guesses the provider from the prefix of a key. Compatible providers have stored settings, which take precedence. */
+/** Guesses the provider from the prefix of a key. A provider named in the request or stored with a key comes first. */
 function providerByPrefix(apiKey: string): StoredProvider | undefined {
   if (apiKey.startsWith("sk-ant-")) return "anthropic";
   if (apiKey.startsWith("sk-")) return "openai";
   return apiKey.startsWith("AIza") ? "google" : undefined;
 }
 
-/** The named model, the stored model, or the provider's default. */
+/** Returns the first model that is set in `named`, or else the provider's default. */
 function modelOf(provider: StoredProvider, ...named: readonly (string | null | undefined)[]): string {
   const model = named.find((name) => typeof name === "string") ?? defaultModels[provider];
   if (model === undefined || model === null)
@@ -65,7 +65,7 @@ export async function choosePayer(
     const vision = visionOf(provider, key);
     return { source: "header", provider, model: modelOf(provider, wanted.model, key?.model), vision };
   }
-  if (key && isFor(key, wanted.provider)) {
+  if (key && matchesProvider(key, wanted.provider)) {
     const { provider } = key;
     return {
       source: "byok",
@@ -100,18 +100,18 @@ export async function choosePayer(
   }
   const month = monthAt(clock.now());
   const spent = await readSpending(db, accountId, month);
-  if (spent >= capOf(settings) * perCent) throw capReached(capOf(settings), month);
+  if (spent >= capOf(settings) * microsPerCent) throw capReached(capOf(settings), month);
   const vision = visionOf(bundled.provider, undefined);
   return { source: "bundled", provider: bundled.provider, model: bundled.model, vision };
 }
 
-/** Returns the stored setting for the provider. By default the models of named providers accept pictures. */
+/** Returns the stored setting for the models of a provider. Default: true, except for `openai_compatible`. */
 function visionOf(provider: StoredProvider, key: LlmKeyRow | undefined): boolean {
   const stored = key?.provider === provider ? key.vision : null;
   return stored ?? provider !== "openai_compatible";
 }
 
-const isFor = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>
+const matchesProvider = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>
   provider === undefined || provider === key.provider;
 
 /** Returns the credential of a started turn; undefined if it was deleted or can no longer be decrypted. */

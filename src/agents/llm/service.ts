@@ -22,10 +22,10 @@ import {
   deleteLlmKey,
   findLlmKey,
   type LlmSettings,
-  noteTest,
   putLlmKey,
   readSettings,
   readSpending,
+  recordKeyTest,
   writeSettings,
 } from "./store.ts";
 
@@ -37,7 +37,7 @@ export interface LlmSettingsParts extends Pick<PlatformParts, "db" | "clock" | "
 /** Trailing characters of a key that are shown to identify it. */
 const suffixLength = 4;
 
-const perCent = 10_000;
+const microsPerCent = 10_000;
 
 const noKey = (): Failure => fail("not-found", {}, { detail: "the account has no LLM key" });
 
@@ -47,7 +47,7 @@ function assertMayChange({ principal }: Call): void {
     throw fail(
       "forbidden",
       {},
-      { detail: "only an owner or an admin of the account changes what its LLM costs: ask one of them" },
+      { detail: "only an owner or an admin of the account can change LLM settings: ask one of them" },
     );
 }
 
@@ -118,7 +118,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
     const { model, durationMs, fault } = credential
       ? await testKey(models, credential, row.model, call.signal)
       : unreadableKey;
-    await noteTest(db, row, new Date(clock.now()), !fault);
+    await recordKeyTest(db, row, new Date(clock.now()), !fault);
     return create(TestByokLlmKeyResponseSchema, {
       ok: !fault,
       durationMs,
@@ -135,7 +135,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
       readSettings(db, accountId),
       readSpending(db, accountId, month),
     ]);
-    const [cap, used] = [capOf(settings), Math.floor(spent / perCent)];
+    const [cap, used] = [capOf(settings), Math.floor(spent / microsPerCent)];
     const { bundledLlm: bundled } = config;
     const isUsable = bundled !== undefined && settings.consent && used < cap;
     const next = key ? LlmCredentialSource.BYOK : isUsable ? LlmCredentialSource.BUNDLED : undefined;

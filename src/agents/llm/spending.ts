@@ -17,7 +17,7 @@ export interface LlmUsage {
   readonly output: number;
 }
 
-const perCent = 10_000;
+const microsPerCent = 10_000;
 
 /** Cost of a call in millionths of a US dollar: a price of one dollar per million tokens is one unit per token. */
 export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmPrice): number =>
@@ -59,7 +59,7 @@ export async function reserve(tx: Tx, clock: Clock, accountId: string, amount: n
   const cap = capOf(await readSettings(tx, accountId));
   // The upsert locks the month's row until the transaction ends.
   const { rows } = await add(tx, { accountId, month }, amount);
-  if (Number(rows[0]?.spent ?? 0) - amount >= cap * perCent) throw capReached(cap, month);
+  if (Number(rows[0]?.spent ?? 0) - amount >= cap * microsPerCent) throw capReached(cap, month);
   return { accountId, month, amount };
 }
 

@@ -32,31 +32,31 @@ export function deleteLlmKey(tx: Tx, accountId: string): Promise<LlmKeyRow | und
 }
 
 /** Records a test result, unless the key was replaced meanwhile. */
-export async function noteTest(db: Queryable, key: LlmKeyRow, at: Date, ok: boolean): Promise<void> {
+export async function recordKeyTest(db: Queryable, key: LlmKeyRow, at: Date, ok: boolean): Promise<void> {
   const same = db.sql.updateTable("llm_keys").where("account_id", "=", key.account_id);
   await same.where("created_at", "=", key.created_at).set({ tested_at: at, test_ok: ok }).execute();
 }
 
-/** Records a use of the account's key, in a statement sent before the commit. */
-export function noteUse(tx: Tx, accountId: string, at: Date): void {
+/** Records a use of the account's key. Does not wait for the result; the commit does. */
+export function recordKeyUse(tx: Tx, accountId: string, at: Date): void {
   tx.send(tx.sql.updateTable("llm_keys").set({ last_used_at: at }).where("account_id", "=", accountId));
 }
 
 export type LlmSettings = Omit<Selectable<Schema["llm_settings"]>, "account_id">;
 
-const unsaid: LlmSettings = { consent: false, monthly_cap_cents: null, consented_at: null, updated_at: null };
+const defaultSettings: LlmSettings = { consent: false, monthly_cap_cents: null, consented_at: null, updated_at: null };
 
 /** Reads the bundled LLM settings of an account, or the defaults. */
 export async function readSettings(db: Queryable, accountId: string): Promise<LlmSettings> {
   const row = db.sql.selectFrom("llm_settings").selectAll().where("account_id", "=", accountId);
-  return (await row.executeTakeFirst()) ?? unsaid;
+  return (await row.executeTakeFirst()) ?? defaultSettings;
 }
 
 /** Changes some bundled LLM settings. */
 export async function writeSettings(tx: Tx, accountId: string, changes: Partial<LlmSettings>): Promise<LlmSettings> {
   return tx.sql
     .insertInto("llm_settings")
-    .values({ ...unsaid, ...changes, account_id: accountId })
+    .values({ ...defaultSettings, ...changes, account_id: accountId })
     .onConflict((conflict) => conflict.column("account_id").doUpdateSet(changes))
     .returningAll()
     .executeTakeFirstOrThrow();

@@ -19,7 +19,7 @@ export function writeContents(request: CreateRecipeRequest): JsonValue {
 }
 
 /** Validates URLs and file names. Texts with placeholders are validated only after the placeholders are filled in. */
-export function findWordFaults({ startUrl, steps }: RecipeContents, isFilled = false): FieldFault[] {
+export function findTextFaults({ startUrl, steps }: RecipeContents, isFilled = false): FieldFault[] {
   const words = steps.flatMap(({ do: { case: kind, value } }, index) => {
     const at = `steps[${index}].do`;
     if (kind === "navigate") return { field: `${at}.url`, text: value.url, faultOf: addressFault };
@@ -48,5 +48,5 @@ export function findFaults(request: CreateRecipeRequest): FieldFault[] {
     if (field.endsWith(".ref")) faults.push({ field, message: "is valid for one observation only: use a selector" });
     return text;
   });
-  return [...faults, ...findWordFaults(request), ...domainFaults(request.allowedDomains)];
+  return [...faults, ...findTextFaults(request), ...domainFaults(request.allowedDomains)];
 }

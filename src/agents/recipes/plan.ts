@@ -9,7 +9,7 @@ import { type Failure, type FieldFault, fail, failFaults, failFields } from "../
 import type { Queryable } from "../../platform/postgres/database.ts";
 import { compileReader } from "../../platform/rest-json/reader.ts";
 import { ruleFaults } from "../../platform/validation.ts";
-import { findWordFaults, writeContents } from "./contents.ts";
+import { findTextFaults, writeContents } from "./contents.ts";
 import { fillText, mapTexts, namesIn } from "./placeholders.ts";
 import { findRecipe } from "./store.ts";
 
@@ -66,13 +66,15 @@ function fill(
         });
     }
     if (left < 0)
-      throw failFields("validation-failed", { recipe_parameters: `insert more than ${maxFilled} characters` });
+      throw failFields("validation-failed", {
+        recipe_parameters: `must insert at most ${maxFilled} characters in total`,
+      });
     return fillText(text, values);
   });
   const faults: FieldFault[] = [];
   // The reader was compiled for this message type.
   const made = read({ name: request.name, ...Object(filled) }, faults) as CreateRecipeRequest;
-  if (faults.length === 0) faults.push(...ruleFaults(CreateRecipeRequestSchema, made), ...findWordFaults(made, true));
+  if (faults.length === 0) faults.push(...ruleFaults(CreateRecipeRequestSchema, made), ...findTextFaults(made, true));
   if (faults.length === 0) return made;
   const prefixed = faults.map(({ field, message }) => ({
     field: "recipe_parameters",

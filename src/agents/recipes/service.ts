@@ -37,7 +37,7 @@ export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceI
     if (faults.length > 0) throw failFaults("validation-failed", faults);
     const contents = Buffer.from(toBinary(CreateRecipeRequestSchema, request));
     if (contents.length > max.bytes)
-      throw failFields("validation-failed", { steps: `make the recipe longer than ${max.bytes} bytes` });
+      throw failFields("validation-failed", { steps: `are too long: the recipe must have at most ${max.bytes} bytes` });
     const id = call.ids.next("rcp");
     return call.commit(async (tx) => {
       await lockAccount(tx, accountId);

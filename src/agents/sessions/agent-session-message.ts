@@ -28,7 +28,7 @@ export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits
   };
 }
 
-/** How an agent session ended: on its own, or with its browser session. */
+/** Returns how an agent session ended: on its own, or with its browser session. */
 export function agentSessionEnd(row: AgentSessionRow) {
   const isOwn = row.ended_at !== null;
   return {

@@ -31,14 +31,15 @@ export async function findRunning(
 }
 
 /** Throws if the mode is `agent`, in which no person may take control. */
-export function assertTakesTurns({ mode }: Pick<AgentSessionRow, "mode">): void {
+export function assertPairMode({ mode }: Pick<AgentSessionRow, "mode">): void {
   if (mode !== "agent") return;
-  const detail = "the agent works alone: change the mode to pair first";
+  const detail = "in mode agent no person can take control: change the mode to pair first";
   throw fail("pair-mode-invalid-transition", { from: "agent", transition: "takeover" }, { detail });
 }
 
 /** Client name for taking and using control: the requested name, or else the identifier of the key or login. */
-export function agentClientId({ principal }: Pick<Call, "principal">, said: string | undefined): string {
-  if (said?.startsWith(reserved)) throw failFields("validation-failed", { client_id: `cannot begin with ${reserved}` });
-  return said ?? (principal.kind === "key" ? principal.keyId : principal.loginId);
+export function agentClientId({ principal }: Pick<Call, "principal">, requested: string | undefined): string {
+  if (requested?.startsWith(reserved))
+    throw failFields("validation-failed", { client_id: `cannot begin with ${reserved}` });
+  return requested ?? (principal.kind === "key" ? principal.keyId : principal.loginId);
 }

@@ -6,7 +6,7 @@ import type { Controls } from "../../sessions/control/control.ts";
 import type { ControlRow } from "../../sessions/control/store.ts";
 import { toControlMessage } from "../../sessions/session-control.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
-import { assertTakesTurns } from "./agent-sessions.ts";
+import { assertPairMode } from "./agent-sessions.ts";
 import { type AgentSessionRow, findAgentSession } from "./store.ts";
 
 export interface ControlChange {
@@ -33,7 +33,7 @@ export async function changeControl(
   async function take(tx: Tx, row: ControlRow, known: AgentSessionRow | undefined) {
     const { agent_session_id: agentId, account_id: accountId } = row;
     const agent = known ?? (agentId === null ? undefined : await findAgentSession(tx, agentId, accountId));
-    if (agent) assertTakesTurns(agent);
+    if (agent) assertPairMode(agent);
     return controls.take(tx, row, clientId);
   }
   const control = await commit(async (tx) => {
@@ -42,7 +42,7 @@ export async function changeControl(
     const { row: changed, isRenewal } =
       transition === "takeover"
         ? await take(tx, row, agent)
-        : { row: await controls.giveBack(tx, row, clientId), isRenewal: false };
+        : { row: await controls.handBack(tx, row, clientId), isRenewal: false };
     if (isRenewal) call.markUnchanged();
     else audit(tx, row);
     return toControlMessage(changed);

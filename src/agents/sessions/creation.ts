@@ -8,7 +8,7 @@ import { Failure, fail, failFaults, failFields } from "../../platform/errors.ts"
 import { domainFaults, intersectDomains } from "../../platform/outgoing/domain-list.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
-import type { SessionMaker } from "../../sessions/commands/session-caller.ts";
+import type { SessionCreator } from "../../sessions/commands/session-caller.ts";
 import type { Controls } from "../../sessions/control/control.ts";
 import { defaultIdleTimeoutSeconds } from "../../sessions/launch/session-plan.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
@@ -20,7 +20,7 @@ import { findVariableFaults, sealVariables } from "./variables.ts";
 /** Runtime of agent sessions: the only runtime that supports live view over WebRTC. */
 const runtime = "chromium";
 
-/** A turn that is to run a recipe. */
+/** A turn that runs a recipe. */
 export interface NewRecipeTurn {
   readonly id: string;
   readonly recipe: Recipe;
@@ -63,14 +63,17 @@ function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
   if (faults.length > 0) throw failFaults("validation-failed", faults);
 }
 
-/** Hosts allowed by both the request and the recipe. */
+/** Returns the hosts allowed by both the request and the recipe. Throws `validation-failed` if there is none. */
 function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecipeTurn | undefined): readonly string[] {
   const both = intersectDomains(allowedDomains, turn?.recipe.allowedDomains ?? []);
   if (both) return both;
-  throw failFields("validation-failed", { allowed_domains: "has no host in common with that of the recipe" });
+  throw failFields("validation-failed", {
+    allowed_domains: "has no host in common with the allowed_domains of the recipe",
+  });
 }
 
-function assertNoBrowser(request: CreateAgentSessionRequest): void {
+/** Throws `validation-failed` if the request configures a new browser. */
+function assertNoBrowserFields(request: CreateAgentSessionRequest): void {
   const chosen = Object.entries(browserFields).filter(([key]) => {
     const value: unknown = Reflect.get(request, key);
     return value !== undefined && value !== Reflect.get(defaults, key);
@@ -95,7 +98,7 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
       return { id: call.ids.next("trn"), recipe };
     }
     if (Object.keys(values).length === 0) return undefined;
-    throw failFields("validation-failed", { recipe_parameters: "needs recipe_id" });
+    throw failFields("validation-failed", { recipe_parameters: "requires recipe_id" });
   }
 
   async function insert(
@@ -131,7 +134,7 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
     const allowedDomains = domainsOf(request, turn);
     const own = { id, ownsSession: true, allowedDomains };
     let answer: AgentSession | undefined;
-    const maker: SessionMaker = {
+    const creator: SessionCreator = {
       principal: call.principal,
       signal: call.signal,
       deadline: call.deadline,
@@ -154,14 +157,14 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
       },
     };
     const hosts = { allowedDomains: [...allowedDomains] };
-    await sessions.launch(maker, create(CreateSessionRequestSchema, { ...browserOf(request), ...hosts, runtime }));
+    await sessions.launch(creator, create(CreateSessionRequestSchema, { ...browserOf(request), ...hosts, runtime }));
     if (!answer) throw new Error("a session was launched and not committed");
     return answer;
   }
 
   /** Adds an agent session to a running browser session. */
   async function attach(call: Call, request: CreateAgentSessionRequest, sessionId: string): Promise<AgentSession> {
-    assertNoBrowser(request);
+    assertNoBrowserFields(request);
     const id = call.ids.next("agt");
     const turn = await planTurn(call, request);
     if (domainsOf(request, turn).length > 0)
@@ -173,14 +176,16 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
       if (row.status === "provisioning")
         throw fail("conflict", {}, { detail: "the session is being launched: wait until its status is live" });
       if (row.runtime !== runtime) {
-        const detail = `agents drive sessions of runtime ${runtime}, and that of this one is ${row.runtime}: create one of ${runtime}`;
+        const detail = `expected a session with runtime ${runtime}, got ${row.runtime}: create a session with runtime ${runtime}`;
         throw fail("driver-not-integrated", {}, { detail });
       }
       if (row.agent_session_id !== null) {
         throw fail(
           "conflict",
           {},
-          { detail: `the agent session ${row.agent_session_id} drives it already: use that one, or delete it first` },
+          {
+            detail: `the agent session ${row.agent_session_id} already drives this session: use it, or delete it first`,
+          },
         );
       }
       call.audit(tx, { subject: id, data: { session_id: sessionId } });

@@ -4,7 +4,7 @@ import { AgentViewService } from "../../gen/pilothouse/v1/agent_view_pb.ts";
 import { defineService } from "../../kernel/feature.ts";
 import { type AgentInputParts, createAgentInputService } from "./input-service.ts";
 import { type AgentSessionServiceParts, createAgentSessionService } from "./service.ts";
-import { forgetVariables } from "./store.ts";
+import { clearEndedVariables } from "./store.ts";
 import { type AgentViewParts, createAgentViewService } from "./view-service.ts";
 
 export const agentSessions = defineService({
@@ -13,9 +13,9 @@ export const agentSessions = defineService({
     methods: createAgentSessionService(parts),
     jobs: [
       {
-        run: () => forgetVariables(parts.db),
+        run: () => clearEndedVariables(parts.db),
         every: 10_000,
-        failureMessage: "failed to delete secrets of ended agent sessions",
+        failureMessage: "failed to delete variables of ended agent sessions",
       },
     ],
   }),

@@ -13,7 +13,7 @@ import { asFailure, failFields } from "../../platform/errors.ts";
 import { IdleMap } from "../../platform/idle-map.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { toProblem } from "../../platform/problem.ts";
-import type { InputTaken } from "../../sessions/commands/input-line.ts";
+import type { InputReceipt } from "../../sessions/commands/input-sender.ts";
 import { callerOf } from "../../sessions/commands/session-caller.ts";
 import type { ControlHeartbeats } from "../../sessions/control/control-heartbeats.ts";
 import { findControl } from "../../sessions/control/store.ts";
@@ -31,11 +31,11 @@ export interface AgentInputParts {
 
 type Answer = MessageInitShape<typeof StreamInputResponseSchema>;
 
-/** Idle milliseconds for which a gateway caches the browser session of an agent session. */
+/** Milliseconds that a gateway caches the browser session of an agent session after its last use. */
 const knownFor = 60_000;
 
 /** Maximum number of responses buffered for a slow reader. */
-const ahead = 16;
+const maxBuffered = 16;
 
 export function createAgentInputService(parts: AgentInputParts): ServiceImplementation<typeof AgentInputService> {
   const { db, sessions, controlHeartbeats, events, config } = parts;
@@ -63,7 +63,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     return answer;
   }
 
-  /** Sends the control holder at once, and after each change until the stream ends. */
+  /** Sends the control state at once, and after each change until the stream ends. */
   async function pumpControl(call: Call, sessionId: string, outbox: BoundedQueue<Answer>, signal: AbortSignal) {
     const { accountId } = call.principal;
     const changes = await events.watch({ accountId, subject: sessionId, signal });
@@ -84,15 +84,15 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     const clientId = agentClientId(call, first.clientId);
     const sessionId = await findSessionId(call, id);
     await call.joinSession(sessionId);
-    const outbox = new BoundedQueue<Answer>({ items: ahead });
-    let last: InputTaken = { sequence: 0, accepted: 0, dropped: 0 };
-    const line = sessions.openInput(callerOf(call), sessionId, clientId, {
-      async onTaken(taken) {
-        const hasInput = taken.accepted > last.accepted;
+    const outbox = new BoundedQueue<Answer>({ items: maxBuffered });
+    let last: InputReceipt = { sequence: 0, accepted: 0, dropped: 0 };
+    const sender = sessions.openInput(callerOf(call), sessionId, clientId, {
+      async onReceipt(receipt) {
+        const hasInput = receipt.accepted > last.accepted;
         // If nothing was accepted or dropped, the message was a heartbeat.
-        if (hasInput || taken.dropped === last.dropped) controlHeartbeats.note(sessionId, clientId, hasInput);
-        last = taken;
-        await outbox.push({ acknowledgement: taken });
+        if (hasInput || receipt.dropped === last.dropped) controlHeartbeats.note(sessionId, clientId, hasInput);
+        last = receipt;
+        await outbox.push({ acknowledgement: receipt });
       },
       async onFailed(thrown) {
         await outbox.push({ error: toProblem(asFailure(thrown), config.errorsBase, call.requestId) });
@@ -102,14 +102,16 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
       // biome-ignore lint/correctness/useYield: acknowledgements go to the outbox, which merges several of them.
       async *answer({ agentSessionId, events: input, controlEpoch, sequence }) {
         if (agentSessionId !== "" && agentSessionId !== id)
-          throw failFields("validation-failed", { agent_session_id: "is not that of the stream's first message" });
+          throw failFields("validation-failed", {
+            agent_session_id: "must be the one in the first message of the stream",
+          });
         // The agent session may have ended without its browser session.
         await findSessionId(call, id);
         const epoch = controlEpoch === undefined ? {} : { controlEpoch: BigInt(controlEpoch) };
-        await line.send({ events: input, sequence, ...epoch });
+        await sender.send({ events: input, sequence, ...epoch });
       },
       async *finish() {
-        await line.drained();
+        await sender.drained();
         // The last acknowledgement may not have been delivered, so it is repeated.
         yield { acknowledgement: last };
       },
@@ -119,7 +121,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
         try {
           yield* outbox;
         } finally {
-          await line.close();
+          await sender.close();
         }
       },
     };

@@ -64,9 +64,9 @@ export function createAgentSessionService(
   async function change(
     call: Call,
     transition: ControlChange["transition"],
-    { id, clientId: said }: TakeOverRequest | HandBackRequest,
+    { id, clientId: requested }: TakeOverRequest | HandBackRequest,
   ): Promise<Control> {
-    const clientId = agentClientId(call, said);
+    const clientId = agentClientId(call, requested);
     return changeControl(parts, {
       transition,
       call,

@@ -114,8 +114,8 @@ export async function writeMode(tx: Tx, id: string, mode: StoredAgentMode): Prom
   await tx.sql.updateTable("agent_sessions").set({ mode }).where("id", "=", id).execute();
 }
 
-/** Deletes the secrets of ended agent sessions. */
-export async function forgetVariables(db: Queryable): Promise<void> {
+/** Deletes the variables of ended agent sessions. */
+export async function clearEndedVariables(db: Queryable): Promise<void> {
   await sql`update agent_sessions a set variables = null from sessions s
     where a.variables is not null and s.id = a.session_id and (a.ended_at is not null or s.ended_at is not null)`.execute(
     db.sql,

@@ -12,7 +12,7 @@ export interface StoredTurnLimits {
   readonly costCents?: number;
 }
 
-/** Agent sessions. If the browser session has ended, so has the agent session. */
+/** Agent sessions. An agent session ends with its browser session at the latest. */
 export interface AgentSessionsTable {
   id: string;
   account_id: string;

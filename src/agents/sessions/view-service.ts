@@ -32,16 +32,16 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     agentClientId(call, clientId);
     const { session_id: sessionId } = await findRunning(db, call, id);
     const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
-    // The media server accepts a token from any address, so callers limited to some addresses are refused.
+    // The media server accepts a token from any address, so keys that are limited to some addresses are refused.
     await db.transaction((tx) => judgeGrant(tx, call.principal, { scopes: [guest.scope], addresses: [] }));
     const { url, token, room, identity, joinsWithin } = await guests.invite(call, guest);
     const expiresAt = timestampFromDate(new Date(clock.now() + joinsWithin));
     return create(MediaTokenSchema, { url, token, room, identity, expiresAt });
   }
 
-  async function getGuiControlKey(call: Call, { id, clientId: said }: GetGuiControlKeyRequest) {
+  async function getGuiControlKey(call: Call, { id, clientId: requested }: GetGuiControlKeyRequest) {
     const { principal } = call;
-    const clientId = agentClientId(call, said);
+    const clientId = agentClientId(call, requested);
     const { session_id: sessionId, expires_at: sessionEnd } = await findRunning(db, call, id);
     const token = { id: ids.next("vln"), secret: viewKeyText.newSecret() };
     const opensUntil = new Date(clock.now() + opensFor);

@@ -11,7 +11,14 @@ import { activeTraceparent, inSpan, inTraceOf } from "../../platform/traces/span
 import type { NewRecipeTurn } from "../sessions/creation.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { sealPlan } from "./recipe-plan.ts";
-import { beatTurns, findLostTurns, findOrphans, insertTurn, type NewTurn, turnsAreAbandoned } from "./store.ts";
+import {
+  findLostTurns,
+  findOrphans,
+  insertTurn,
+  type NewTurn,
+  recordTurnHeartbeats,
+  turnsAreAbandoned,
+} from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
 import { limitsOf } from "./turn-columns.ts";
 import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
@@ -39,20 +46,21 @@ interface TurnJob {
   readonly traceparent?: string;
 }
 
-/** Milliseconds. A turn works for at most one day, plus waits for people. */
+/** Milliseconds until the job of a turn times out. A turn works for at most one day, plus waits for people. */
 const longest = 7 * 86_400_000;
 
 /** Milliseconds between attempts after an internal failure. Committed steps are not repeated. */
 const schedule = [500, 2_000, 10_000];
 
 /**
- * Milliseconds. `every`: between heartbeats of a gateway that holds a turn's key. `lost`: until the key counts as lost.
+ * Milliseconds. `every`: between heartbeats of a gateway that holds a turn's key in memory. `lost`: after the last
+ * heartbeat, until the key counts as lost.
  */
 const beat = { every: 2_000, lost: 8_000 };
 
 const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
 
-/** Names the cause only if the operator can remove it. */
+/** Returns how an unexpected error ends the turn. Reports the cause only if the operator can fix it. */
 const failedBy = (error: unknown): TurnEnd => ({
   status: "failed",
   reason: "internal",
@@ -65,7 +73,7 @@ const keyLost: TurnEnd = {
   failure: fail(
     "byok-llm-required",
     {},
-    { detail: "the key of the request was lost with its gateway: send the message again" },
+    { detail: "the LLM key of the request was lost, because its gateway stopped: send the message again" },
   ),
 };
 
@@ -92,15 +100,15 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
 
   /** Runs a turn whose key is in memory only, and so cannot be queued. */
   async function runHere(turnId: string, header: string): Promise<void> {
-    const sign = () => void beatTurns(db, [turnId], new Date(clock.now())).catch(() => undefined);
-    const end = clock.every(beat.every, sign);
+    const beatOnce = () => void recordTurnHeartbeats(db, [turnId], new Date(clock.now())).catch(() => undefined);
+    const stopHeartbeats = clock.every(beat.every, beatOnce);
     try {
       await inSpan("agent turn", {}, () => run(turnId, new AbortController().signal, header));
     } catch (error) {
       log.error({ err: error, turn_id: turnId }, "failed to run agent turn");
       await endTurn(parts, turnId, failedBy(error)).catch(() => undefined);
     } finally {
-      end();
+      stopHeartbeats();
     }
   }
 

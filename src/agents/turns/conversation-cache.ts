@@ -1,17 +1,17 @@
 import type { ModelConversation } from "./model-conversation.ts";
 
-/** Maximum estimated tokens of all kept conversations, about 2 MB of text. */
+/** Maximum estimated tokens of all kept conversations, about 1.5 MB of text. */
 const maxTokens = 500_000;
 
 /**
- * Conversations of the latest turns of this gateway. The next turn of an agent session reads and decrypts only the
- * messages that follow.
+ * Conversations of the latest turns of this gateway. The next turn of an agent session then reads and decrypts only
+ * newer messages.
  */
 export class ConversationCache {
   readonly #kept = new Map<string, ModelConversation>();
   #tokens = 0;
 
-  /** Removes and returns the conversation of an agent session, because the caller changes it. */
+  /** Removes and returns the conversation of an agent session. The caller may change the conversation. */
   take(agentSessionId: string): ModelConversation | undefined {
     const conversation = this.#kept.get(agentSessionId);
     this.#kept.delete(agentSessionId);

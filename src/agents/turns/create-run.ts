@@ -5,13 +5,13 @@ import type { ConversationCache } from "./conversation-cache.ts";
 import { ModelConversation, type WaitingMessage } from "./model-conversation.ts";
 import { openMessage } from "./model-messages.ts";
 import { createPage } from "./page.ts";
-import { lockTurn, readMessages, readSummaries, TurnOver, type TurnRow } from "./store.ts";
+import { lockTurn, readMessages, readSummaries, TurnEnded, type TurnRow } from "./store.ts";
 import { openSummary } from "./summary.ts";
 import type { Run, RunAgent, TurnParts } from "./turn-parts.ts";
 
 type Principal = SessionCaller["principal"];
 
-/** Creates the function that returns the caller of the turn's commands, as part of the active trace. */
+/** Returns a function that creates the caller of the turn's commands, with the active trace context. */
 export function callerFor(
   { sealer }: TurnParts,
   turnId: string,
@@ -44,7 +44,7 @@ export function createRun(
     await written;
     return db.transaction(async (tx) => {
       const locked = await lockTurn(tx, turn.id);
-      if (!locked) throw new TurnOver();
+      if (!locked) throw new TurnEnded();
       return work(tx, locked);
     });
   };
@@ -65,7 +65,7 @@ export function createRun(
       const { position: last } = conversation;
       const [rows, summaries] = await Promise.all([
         readMessages(db, agentSessionId, last),
-        // Within a run, the run itself adds the summaries.
+        // Later summaries are added to `conversation` by this run itself.
         areSummariesRead ? [] : readSummaries(db, agentSessionId, last),
       ]);
       areSummariesRead = true;
@@ -80,15 +80,15 @@ export function createRun(
       conversation.waiting = waiting;
       return conversation;
     },
-    forget() {
+    dropConversation() {
       conversation = new ModelConversation();
       areSummariesRead = false;
     },
-    async keep() {
+    async cacheConversation() {
       await written;
       conversations.keep(agentSessionId, conversation);
     },
-    takeTime() {
+    takeElapsedMs() {
       const took = performance.now() - mark;
       mark += took;
       return Math.round(took);

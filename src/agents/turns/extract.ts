@@ -5,7 +5,7 @@ import { extractPrompt, saveHelp } from "../prompts/side-prompts.ts";
 import { callModel, charge } from "./model-call.ts";
 import { callsOf } from "./model-messages.ts";
 import type { ModelRequest } from "./model-step.ts";
-import { type Done, defuse, type PagePart } from "./page.ts";
+import { defuse, type PagePart, type ToolOutcome } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 import { limitReached } from "./turn-columns.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -19,17 +19,20 @@ export interface Extraction {
   readonly ref: string | undefined;
 }
 
-/** Data found so far, and why and at which offset reading stopped before the end of the page. */
+/**
+ * Extracted data. If reading stopped before the end of the page, `stopped` is the reason, and `next` the offset to
+ * resume at.
+ */
 export interface Extracted {
   readonly data: unknown;
   readonly stopped?: string;
   readonly next?: number;
 }
 
-/** Reads parts of a page, and calls a model that finds the data. */
+/** Reads parts of a page, and calls a model that extracts the data. */
 export interface ExtractionSource {
   read(part: { readonly offset: number; readonly ref?: string }): Promise<PagePart>;
-  /** Calls the model. Returns why no data came, or with the data the limit that was reached. */
+  /** Calls the model. Returns the response and any limit that the turn has now reached, or why there is no response. */
   ask(
     request: Pick<ModelRequest, "system" | "messages" | "tools">,
   ): Promise<{ readonly messages: readonly ModelMessage[]; readonly limit?: string } | { readonly stopped: string }>;
@@ -47,10 +50,10 @@ export async function readExtractionSchema(schema: unknown): Promise<JsonObject>
 }
 
 /**
- * Reads the page in parts by model calls outside the conversation, which so receives only the extracted data. The turn is
- * charged the calls.
+ * Extracts data from the page part by part. The model calls are outside the conversation, so that the conversation
+ * receives only the data. The calls are charged to the turn.
  */
-export async function extract(parts: TurnParts, turn: TurnRow, run: Run, extraction: Extraction): Promise<Done> {
+export async function extract(parts: TurnParts, turn: TurnRow, run: Run, extraction: Extraction): Promise<ToolOutcome> {
   const source: ExtractionSource = {
     read: (part) => run.page.read(run.caller(), part),
     async ask(request) {
@@ -69,13 +72,13 @@ export async function extract(parts: TurnParts, turn: TurnRow, run: Run, extract
 /** Returns the outcome of an extraction in words, and the data as text that is marked as page content. */
 export async function describeFound({ schema }: Extraction, { data, stopped }: Extracted) {
   const { findOutputFault } = await import("./output-schema.ts");
-  const misfit = data === undefined ? "no data was found" : findOutputFault(schema, data);
-  const faults = [stopped, misfit].filter((fault) => fault !== undefined);
+  const mismatch = data === undefined ? "no data was found" : findOutputFault(schema, data);
+  const faults = [stopped, mismatch].filter((fault) => fault !== undefined);
   const outcome = faults.length === 0 ? "done" : `done, but ${faults.map(defuse).join("; ")}`;
   return { outcome, text: `<page data>\n${defuse(JSON.stringify(data ?? null))}\n</page>` };
 }
 
-/** Reads parts from an offset on, and extracts their data. */
+/** Reads parts of a page, starting at the offset `from`, and extracts their data. */
 export async function extractFrom(source: ExtractionSource, extraction: Extraction, from = 0): Promise<Extracted> {
   const { ref } = extraction;
   let data: unknown;

@@ -4,10 +4,10 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { inSpan, type SpanAttributes } from "../../platform/traces/spans.ts";
 import { llmPriceOf } from "../llm/llm-prices.ts";
 import type { ModelFault } from "../llm/model-fault.ts";
-import { type LlmCredential, longestAnswer } from "../llm/models.ts";
+import { type LlmCredential, maxResponseTokens } from "../llm/models.ts";
 import { credentialOf } from "../llm/payer.ts";
 import { costOf, type Reservation, reserve, settleReservation } from "../llm/spending.ts";
-import { noteUse } from "../llm/store.ts";
+import { recordKeyUse } from "../llm/store.ts";
 import { tokensOf } from "./model-messages.ts";
 import type { ModelAnswer, ModelRequest } from "./model-step.ts";
 import { type TurnRow, updateTurn } from "./store.ts";
@@ -24,10 +24,10 @@ export interface ModelResponse extends Extract<ModelAnswer, { readonly text: str
   readonly durationMs: number;
 }
 
-/** How a failed model call ends the turn. */
+/** Returns how a failed model call ends the turn. */
 function endOf({ kind, message }: ModelFault): TurnEnd {
   if (kind === "wrong_key") {
-    const detail = `the provider refuses the key: ${message}; store or send another`;
+    const detail = `the provider rejects the key: ${message}; store or send another key`;
     return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
   }
   const isRefused = kind === "refused" || kind === "model_refused";
@@ -54,19 +54,22 @@ export async function readCredential(parts: TurnParts, turn: TurnRow, run: Run):
   return payer && credentialOf(parts.db, parts, payer, turn.account_id, run.header);
 }
 
-/** Calls the model of a turn, retrying while the provider is busy or unreachable. Returns how the turn ends otherwise. */
+/**
+ * Calls the model of a turn, and retries while the provider is busy or unreachable. If the call fails, returns how the
+ * turn ends.
+ */
 export async function callModel(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
-  asked: Pick<ModelRequest, "system" | "messages" | "tools">,
+  parameters: Pick<ModelRequest, "system" | "messages" | "tools">,
   read: Promise<LlmCredential | undefined> = readCredential(parts, turn, run),
 ): Promise<ModelResponse | { readonly end: TurnEnd }> {
   const credential = await read;
   if (!credential) return { end: withoutCredential };
-  const question = { ...asked, credential, model: turn.model };
+  const question = { ...parameters, credential, model: turn.model };
   try {
-    return await askPatiently(parts, turn, run, question);
+    return await callWithRetries(parts, turn, run, question);
   } catch (error) {
     // Another turn has used up the budget meanwhile.
     if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted")
@@ -75,7 +78,7 @@ export async function callModel(
   }
 }
 
-async function askPatiently(
+async function callWithRetries(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
@@ -83,31 +86,31 @@ async function askPatiently(
 ): Promise<ModelResponse | { readonly end: TurnEnd }> {
   const { config, models } = parts;
   // Loading the model libraries takes about 200 ms, which must not delay startup.
-  const { askModel } = await import("./model-step.ts");
+  const { sendModelRequest } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
   // An upper bound of the cost is reserved before the call.
   const { system, tools, messages } = question;
   const input = price ? tokensOf([system, tools, messages]) : 0;
-  const max = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
+  const max = price && costOf({ input, cached: 0, written: input, output: maxResponseTokens }, price);
   const begunAt = performance.now();
-  const gaveUpAt = begunAt + patience.whole;
+  const deadline = begunAt + patience.whole;
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
-    const reservation = max === undefined ? undefined : await putAside(parts, run, max);
+    const reservation = max === undefined ? undefined : await reserveCost(parts, run, max);
     const answer = await inSpan("chat", chatSpan(question), async (span) => {
-      const answered = await askModel(models, question, run.signal);
+      const answered = await sendModelRequest(models, question, run.signal);
       span?.set(describeAnswer(answered));
       return answered;
     });
     if (!("fault" in answer)) return { ...answer, reservation, durationMs: Math.round(performance.now() - begunAt) };
-    // For a response that had started, the reservation stays: the provider charges an amount that it does not report.
+    // If a response had started, the reservation stays: the provider charges an amount that it does not report.
     if (reservation && !answer.isCharged)
       await run.write(async (tx, locked) => {
         await settleReservation(tx, reservation, 0);
         return addCost(tx, locked, -reservation.amount);
       });
     const { kind, retryAfter = pause } = answer.fault;
-    const isHopeless = kind !== "busy" && kind !== "unreachable";
-    if (isHopeless || performance.now() + retryAfter > gaveUpAt) return { end: endOf(answer.fault) };
+    const isPermanent = kind !== "busy" && kind !== "unreachable";
+    if (isPermanent || performance.now() + retryAfter > deadline) return { end: endOf(answer.fault) };
     await sleep(retryAfter, run.signal);
     run.signal.throwIfAborted();
   }
@@ -116,7 +119,7 @@ async function askPatiently(
 const chatSpan = ({ credential: { provider } }: ModelRequest) =>
   ({ kind: "client", attributes: { "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider } }) as const;
 
-/** Returns the attributes of an answer: its size, and the provider's identifier for support. */
+/** Returns the span attributes of an answer: its token counts, and the provider's identifier of the response. */
 function describeAnswer(answer: ModelAnswer): SpanAttributes {
   if ("fault" in answer) return { "error.type": answer.fault.kind };
   const { input, output } = answer.usage;
@@ -129,7 +132,7 @@ function describeAnswer(answer: ModelAnswer): SpanAttributes {
 }
 
 /** Reserves the maximum cost of a bundled LLM call. If the call is never settled, the turn is charged that amount. */
-async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise<Reservation> {
+async function reserveCost({ clock }: TurnParts, run: Run, amount: number): Promise<Reservation> {
   const { promise, resolve } = Promise.withResolvers<Reservation>();
   await run.write(async (tx, turn) => {
     resolve(await reserve(tx, clock, turn.account_id, amount));
@@ -141,7 +144,7 @@ async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise
 const addCost = (tx: Tx, { id, cost }: TurnRow, amount: number): Promise<TurnRow> =>
   updateTurn(tx, id, { cost: String(Number(cost) + amount) });
 
-/** Charges a response to its turn, as the given number of steps. */
+/** Charges a response to its turn, and adds `steps` to the turn's step count. */
 export async function charge(
   { config, clock }: TurnParts,
   tx: Tx,
@@ -153,14 +156,14 @@ export async function charge(
   const payer = payerOf(turn);
   const price = payer && llmPriceOf(payer, config.bundledLlm, usage.input);
   const cost = price && costOf(usage, price);
-  const { amount: aside } = reservation ?? { amount: 0 };
+  const { amount: reserved } = reservation ?? { amount: 0 };
   if (reservation && cost !== undefined) await settleReservation(tx, reservation, cost);
-  if (turn.credential === "byok") noteUse(tx, turn.account_id, new Date(clock.now()));
+  if (turn.credential === "byok") recordKeyUse(tx, turn.account_id, new Date(clock.now()));
   return updateTurn(tx, turn.id, {
     steps: turn.steps + steps,
     tokens: String(Number(turn.tokens) + usage.input + usage.output),
-    cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost - aside),
-    worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
+    cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost - reserved),
+    worked_ms: String(Number(turn.worked_ms) + run.takeElapsedMs()),
     model_ms: String(Number(turn.model_ms) + durationMs),
   });
 }

@@ -33,9 +33,10 @@ export interface OldPart {
 }
 
 /**
- * Estimated tokens of a request before its older part is folded. Between two foldings a request is the one before it plus
- * a suffix, so that providers read it from their cache. With prompts, tools and an output schema, a call stays below
- * 100,000 tokens. With pages of 24 KiB, nearly four fifths of the input come from the cache.
+ * Estimated tokens of a request above which its older part is folded: old pages are removed, and old results shortened.
+ * Between two foldings, each request extends the previous request, so that providers read that part from their cache.
+ * With prompts, tools and an output schema, a call stays below 100,000 tokens. With pages of 24 KiB, nearly four fifths
+ * of the input come from the cache.
  */
 const foldAbove = 80_000;
 /** Estimated tokens after folding above which the older part is summarised, if that part has at least `least`. */
@@ -78,7 +79,7 @@ export class ModelConversation {
   }
 
   add(position: number, message: ConversationMessage): void {
-    // A request preceded each response.
+    // The request before this response was folded. Folding here too makes the result the same for every reader.
     if (message.role === "assistant" || this.#summaries.has(this.#position)) this.#fold();
     this.#position = position;
     if (message.role === "assistant") for (const call of callsOf(message)) this.#open(call);
@@ -91,7 +92,7 @@ export class ModelConversation {
     this.#push(isMore ? { ...last.message, content: [...last.message.content, ...message.content] } : message);
   }
 
-  /** Appends the waiting messages and further ones, as a transaction of the turn stores them. */
+  /** Appends the waiting messages and then `more`, in the order in which the turn stores them. */
   takeWaiting(more: readonly ConversationMessage[]): void {
     for (const message of [...this.waiting.map((each) => each.message), ...more]) this.add(this.#position + 1, message);
     this.waiting = [];
@@ -172,7 +173,7 @@ export class ModelConversation {
     }
   }
 
-  /** Index of the first message that folding keeps, so that each kept result has its call. */
+  /** Returns the index of the first entry that folding keeps. The call of each kept result is kept too. */
   #tailStart(): number {
     let left = keptPages;
     let index = this.#entries.length;

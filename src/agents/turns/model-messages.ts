@@ -15,7 +15,7 @@ export type ConversationMessage = ModelMessage & { readonly isNote?: true };
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "agent-message" });
 
-/** Encrypts a message. Page content and the person's text are readable to the LLM provider only. */
+/** Encrypts a message, because it contains page content and the person's text. */
 export function sealMessage(sealer: Sealer, accountId: string, message: ConversationMessage): Buffer {
   return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
 }

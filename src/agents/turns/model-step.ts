@@ -1,6 +1,6 @@
 import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
 import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
-import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts";
+import { type LlmCredential, type Models, maxResponseTokens } from "../llm/models.ts";
 import type { LlmUsage } from "../llm/spending.ts";
 import type { ToolDescriptions } from "../prompts/tools.ts";
 
@@ -24,8 +24,8 @@ export type ModelAnswer =
   | { readonly fault: ModelFault; readonly isCharged: boolean };
 
 /**
- * Anthropic caches the whole request for the next step; a cache marker within the messages would change them from call to
- * call. OpenAI stores nothing, and so gets no references to stored items.
+ * Options for providers. Anthropic caches the whole request for the next step; a cache marker within the messages would
+ * change them from call to call. OpenAI must not store responses; requests then contain no references to stored items.
  */
 const callOptions = { anthropic: { cacheControl: { type: "ephemeral" as const } }, openai: { store: false } };
 
@@ -39,7 +39,12 @@ const toToolSet = (described: ToolDescriptions): ToolSet =>
     ]),
   );
 
-export async function askModel(models: Models, question: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
+/** Sends a request to a model. Resolves with the complete response, or with a fault. Throws if the signal aborts. */
+export async function sendModelRequest(
+  models: Models,
+  question: ModelRequest,
+  signal: AbortSignal,
+): Promise<ModelAnswer> {
   const { credential, model, system, messages, tools } = question;
   let fault: unknown;
   let hasBegun = false;
@@ -49,7 +54,7 @@ export async function askModel(models: Models, question: ModelRequest, signal: A
       instructions: system,
       messages,
       tools: toToolSet(tools),
-      maxOutputTokens: longestAnswer,
+      maxOutputTokens: maxResponseTokens,
       maxRetries: 0,
       abortSignal: signal,
       providerOptions: callOptions,

@@ -5,7 +5,7 @@ import { Ajv, type ErrorObject } from "ajv";
  * Allowed JSON Schema keywords: with these, validation time is linear in the size of the schema and of the value.
  * `pattern`, `format`, `uniqueItems` and references are excluded, because tenants could make them slow.
  */
-const words: ReadonlySet<string> = new Set([
+const keywords: ReadonlySet<string> = new Set([
   "type",
   "enum",
   "const",
@@ -50,25 +50,25 @@ export function findSchemaFault(schema: JsonObject): string | undefined {
   if (JSON.stringify(schema).length > max.characters) return `is longer than ${max.characters} characters of JSON`;
   if (schema.type !== "object") return 'must be of type "object"';
   if (!isStorable(schema)) return "must not contain NUL or an unpaired surrogate";
-  const fault = findWordFault(schema);
+  const fault = findKeywordFault(schema);
   if (fault !== undefined) return fault;
   if (!schemas.validateSchema(withoutDialect(schema)))
     return `is not valid JSON Schema: ${describeErrors(schemas.errors)}`;
   return undefined;
 }
 
-function findWordFault(schema: JsonObject): string | undefined {
+function findKeywordFault(schema: JsonObject): string | undefined {
   let left = max.schemas;
   const pending: { readonly schema: unknown; readonly depth: number }[] = [{ schema, depth: 1 }];
   for (let next = pending.pop(); next; next = pending.pop()) {
     const { schema: each, depth } = next;
     left -= 1;
-    if (left < 0) return `has more than ${max.schemas} schemas in it`;
-    if (depth > max.depth) return `is more than ${max.depth} schemas deep`;
+    if (left < 0) return `has more than ${max.schemas} subschemas`;
+    if (depth > max.depth) return `is nested more than ${max.depth} schemas deep`;
     if (typeof each !== "object" || each === null || Array.isArray(each)) continue;
     for (const [word, value] of Object.entries(each)) {
-      if (!words.has(word))
-        return `has ${JSON.stringify(word.slice(0, 64))}, which is not among: ${[...words].join(", ")}`;
+      if (!keywords.has(word))
+        return `has the keyword ${JSON.stringify(word.slice(0, 64))}: use only ${[...keywords].join(", ")}`;
       for (const inner of innerSchemas(word, value)) pending.push({ schema: inner, depth: depth + 1 });
     }
   }

@@ -26,13 +26,14 @@ export interface Page {
   observe(caller: SessionCaller, options: AgentSnapshotOptions): Promise<Observation>;
   /** Reads a part of the page, or of the element with a reference, as Markdown. */
   read(caller: SessionCaller, part: { readonly ref?: string; readonly offset?: number }): Promise<PagePart>;
-  navigate(caller: SessionCaller, url: string): Promise<Done>;
+  navigate(caller: SessionCaller, url: string): Promise<ToolOutcome>;
   /** Runs actions given as REST JSON. Throws `validation-failed` if an action is invalid. */
-  act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
+  act(caller: SessionCaller, actions: readonly unknown[]): Promise<ToolOutcome>;
 }
 
-/** Outcome of a call, in words. */
-export interface Done {
+/** Outcome of a tool call. */
+export interface ToolOutcome {
+  /** Text for the model. */
   readonly outcome: string;
   /** The page after it settled; undefined if the observation failed. */
   readonly seen: Observation | undefined;
@@ -51,10 +52,11 @@ export interface PagePart {
 export interface AgentSnapshotOptions {
   readonly isWhole?: boolean;
   readonly find?: string;
-  /** Includes a screenshot of the viewport, and in the screenshot the numbers of the references. */
+  /** Includes a screenshot of the viewport. */
   readonly screenshot?: boolean;
+  /** Draws the numbers of the references into the screenshot. */
   readonly marks?: boolean;
-  /** Reads only the text or value of an element, from an offset on. */
+  /** Reads only the text or value of an element, starting at `offset`. */
   readonly ref?: string;
   readonly offset?: number;
 }
@@ -83,16 +85,16 @@ const short = (text: string): string => text.slice(0, max.text);
 /** Other pages, dialogs, downloads and files of a session, if any. */
 export function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
   const others = pages.filter(({ active }) => !active).slice(-max.pages);
-  const asked = dialogs.slice(-max.dialogs);
-  const underWay = downloads.filter(({ status }) => status !== "finished");
+  const recentDialogs = dialogs.slice(-max.dialogs);
+  const unfinished = downloads.filter(({ status }) => status !== "finished");
   return {
     ...(others.length > 0 && {
       other_pages: others.map(({ id, url, title }) => ({ id, url: short(url), title: short(title) })),
     }),
-    ...(asked.length > 0 && {
-      last_dialogs: asked.map(({ kind, message, answer }) => ({ kind, message: short(message), answer })),
+    ...(recentDialogs.length > 0 && {
+      last_dialogs: recentDialogs.map(({ kind, message, answer }) => ({ kind, message: short(message), answer })),
     }),
-    ...(underWay.length > 0 && { downloads: underWay.map(({ fileName, status }) => ({ name: fileName, status })) }),
+    ...(unfinished.length > 0 && { downloads: unfinished.map(({ fileName, status }) => ({ name: fileName, status })) }),
     ...(files.length > 0 && { files: files.flatMap(({ file }) => file?.name ?? []) }),
   };
 }

@@ -9,17 +9,17 @@ import type { Run, TurnParts } from "./turn-parts.ts";
 /** Milliseconds between checks while a turn waits for a person. */
 const pollEvery = 500;
 
-/** Answers calls that were not carried out. */
+/** Adds `text` as the result of calls that were not executed. */
 function closeCalls(parts: TurnParts, tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): void {
   for (const call of calls) addMessage(parts, tx, turn, resultMessage(call, text));
 }
 
-/** Waits while a person holds control or is to solve a bot check. */
+/** Marks the turn as waiting for a person, or if it already is, waits for one poll interval. Returns the turn. */
 async function waitForPerson(parts: TurnParts, turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
   if (turn.status !== "waiting_for_person") {
     const calls = (await run.conversation()).pending;
     // The memory is freed, because a person may take long.
-    run.forget();
+    run.dropConversation();
     return run.write(async (tx) => {
       closeCalls(parts, tx, turn, calls, "not done, or not to its end: a person has taken over");
       const waiting = { status: "waiting_for_person", reason, waiting_since: new Date(parts.clock.now()) } as const;
@@ -27,19 +27,19 @@ async function waitForPerson(parts: TurnParts, turn: TurnRow, run: Run, reason: 
     });
   }
   await sleep(pollEvery, run.signal);
-  run.takeTime();
+  run.takeElapsedMs();
   run.signal.throwIfAborted();
   return findTurn(parts.db, turn.id);
 }
 
 /**
- * Resumes after a wait for a person. Answers a waiting `ask_person` with `note`, and closes other open calls as not
- * done.
+ * Resumes after a wait for a person. If the turn waits because of `ask_person`, open calls get the result `note`.
+ * Otherwise they are reported as not done.
  */
-async function goOn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
+async function resumeTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
   const calls = (await run.conversation()).pending;
   const page = await run.page.describe(run.caller());
-  run.takeTime();
+  run.takeElapsedMs();
   return run.write(async (tx, locked) => {
     const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
     closeCalls(parts, tx, turn, calls, text);
@@ -50,24 +50,27 @@ async function goOn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string, no
   });
 }
 
-/** Waits for a person or resumes after the wait, if needed. Returns "go on" if the next step can run. */
-export async function besidePerson(
+/**
+ * If a person has control or is asked for, waits for one poll interval. If the wait is over, resumes the turn. Returns
+ * "continue" if the next step can run.
+ */
+export async function yieldToPerson(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
   control: ControlRow,
-): Promise<TurnRow | undefined | "go on"> {
+): Promise<TurnRow | undefined | "continue"> {
   const { control_holder: holder, control_epoch: epoch } = control;
   if (holder !== null) return waitForPerson(parts, turn, run, "takeover");
   if (control.status === "paused") return waitForPerson(parts, turn, run, "challenge");
   if (turn.control_epoch !== null && turn.control_epoch !== epoch)
-    return goOn(parts, turn, run, epoch, "A person had control, and has handed it back.");
+    return resumeTurn(parts, turn, run, epoch, "A person had control, and has handed it back.");
   if (turn.waits_until !== null) {
     if (parts.clock.now() >= turn.waits_until.getTime())
-      return goOn(parts, turn, run, epoch, "No person has come in time.");
+      return resumeTurn(parts, turn, run, epoch, "No person has come in time.");
     return waitForPerson(parts, turn, run, "person_needed");
   }
   if (turn.status === "waiting_for_person")
-    return goOn(parts, turn, run, epoch, "What a person was needed for is over.");
-  return "go on";
+    return resumeTurn(parts, turn, run, epoch, "What a person was needed for is over.");
+  return "continue";
 }

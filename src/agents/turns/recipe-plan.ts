@@ -44,18 +44,18 @@ const toJson = (step: RecipeStep): JsonObject => Object(writeStep(step).do);
 const cut = (text: string, length: number): string => text.slice(0, length).toWellFormed();
 
 /** Arguments of a step for display, without typed text. */
-export function shownOf(step: RecipeStep): JsonObject {
-  const { kind, action, condition, ...said } = toJson(step);
-  const fields = Object.entries(Object(action ?? condition ?? said));
+export function displayedArguments(step: RecipeStep): JsonObject {
+  const { kind, action, condition, ...others } = toJson(step);
+  const fields = Object.entries(Object(action ?? condition ?? others));
   const kept = fields.filter(([name, value]) => typeof value === "string" && (name !== "text" || kind !== "interact"));
   return Object.fromEntries(kept.map(([name, value]) => [name, cut(String(value), 500)]));
 }
 
-/** Maximum characters of a step that the model sees; `failed` applies to the step to repair. */
+/** Maximum characters of a step in the message to the model; `failed` applies to the step to repair. */
 const longest = { step: 200, failed: 4_000 };
 
-/** Message that asks the model to repair a step. */
-export function mendingNote(
+/** Returns the message that asks the model to repair the step at `index`, which failed because of `why`. */
+export function repairNote(
   { name, description, steps, first }: RecipePlan,
   index: number,
   why: string,
@@ -83,6 +83,6 @@ The page is now:
 ${page}`;
 }
 
-/** Message that tells the model that the recipe was completed. */
-export const doneNote = ({ name, steps }: RecipePlan): string =>
+/** Returns the message to the model that the recipe was completed. */
+export const completionNote = ({ name, steps }: RecipePlan): string =>
   `The recipe ${JSON.stringify(name)} was completed, all ${steps.length} steps of it.`;

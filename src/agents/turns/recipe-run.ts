@@ -17,7 +17,7 @@ import { collectCapture } from "../../sessions/commands/capture-file.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
 import { addMessage, noteMessage, type ToolCall } from "./model-messages.ts";
-import { doneNote, mendingNote, openPlan, type RecipePlan, shownOf } from "./recipe-plan.ts";
+import { completionNote, displayedArguments, openPlan, type RecipePlan, repairNote } from "./recipe-plan.ts";
 import { beginAction, hasWaitingMessages, readAgent, type TurnRow, updateTurn } from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
 import { addToolResult, describePageOrFailure, readFailure } from "./tool-call.ts";
@@ -26,12 +26,17 @@ import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 import { startTurn } from "./turn-question.ts";
 
-/** Milliseconds before a refused step is retried; by then the control holder or the pause is known. */
+/** Milliseconds before a refused step is retried. By then, the row shows the control holder or the pause. */
 const retryAfter = 200;
 
 const progressOf = (progress: RecipeProgress) => ({ recipe: JSON.stringify(progress) });
 
-async function doStep(sessions: Sessions, id: string, caller: SessionCaller, { do: what }: RecipeStep): Promise<void> {
+async function executeStep(
+  sessions: Sessions,
+  id: string,
+  caller: SessionCaller,
+  { do: what }: RecipeStep,
+): Promise<void> {
   if (what.case === undefined) return;
   if (what.case === "capture") {
     const { captureKind: kind, fileName: name, fullPage } = what.value;
@@ -41,8 +46,8 @@ async function doStep(sessions: Sessions, id: string, caller: SessionCaller, { d
     await sessions.files.put(caller, id, { name, announcedBytes, data: partsOf(data), source: FileSource.CAPTURE });
     return;
   }
-  const { $typeName: _typeName, $unknown: _unknown, ...said } = what.value;
-  const request = { ...said, id };
+  const { $typeName: _typeName, $unknown: _unknown, ...fields } = what.value;
+  const request = { ...fields, id };
   if (what.case === "navigate") await sessions.navigate(caller, create(NavigateRequestSchema, request));
   if (what.case === "interact") await sessions.interact(caller, create(InteractRequestSchema, request));
   if (what.case === "wait") await sessions.wait(caller, create(WaitRequestSchema, request));
@@ -56,10 +61,10 @@ async function* partsOf(data: Uint8Array): AsyncGenerator<Uint8Array> {
  * Runs a step, and repeats the call once if the worker was lost. The step identifier ensures that the step runs only
  * once.
  */
-function doOnce(sessions: Sessions, id: string, caller: SessionCaller, step: RecipeStep): Promise<void> {
-  return doStep(sessions, id, caller, step).catch((error: unknown) => {
+function executeOnce(sessions: Sessions, id: string, caller: SessionCaller, step: RecipeStep): Promise<void> {
+  return executeStep(sessions, id, caller, step).catch((error: unknown) => {
     if (asFailure(error).extensions.worker_lost !== true) throw error;
-    return doStep(sessions, id, caller, step);
+    return executeStep(sessions, id, caller, step);
   });
 }
 
@@ -70,7 +75,7 @@ function isRefused({ slug, extensions }: Failure): boolean {
 }
 
 /** Runs the next step of a turn's recipe and commits its result. */
-export async function takeRecipeStep(
+export async function runRecipeStep(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
@@ -88,10 +93,10 @@ export async function takeRecipeStep(
     return startTurn(parts, tx, locked, epoch);
   });
   const begunAt = performance.now();
-  const begun = doOnce(sessions, turn.session_id, run.caller(stepId), step);
+  const begun = executeOnce(sessions, turn.session_id, run.caller(stepId), step);
   const failure = await begun.then(() => undefined, readFailure(run));
   const durationMs = Math.round(performance.now() - begunAt);
-  const workedBy = ({ worked_ms: before }: TurnRow) => ({ worked_ms: String(Number(before) + run.takeTime()) });
+  const workedBy = ({ worked_ms: before }: TurnRow) => ({ worked_ms: String(Number(before) + run.takeElapsedMs()) });
   if (failure && isRefused(failure)) {
     await sleep(retryAfter, run.signal);
     run.signal.throwIfAborted();
@@ -99,17 +104,16 @@ export async function takeRecipeStep(
     return run.write((tx, locked) => updateTurn(tx, turn.id, { ...workedBy(locked), ...again }));
   }
   const note =
-    failure &&
-    mendingNote(plan, progress.step, `${failure.slug}: ${failure.message}`, await describePageOrFailure(run));
+    failure && repairNote(plan, progress.step, `${failure.slug}: ${failure.message}`, await describePageOrFailure(run));
   return run.write(async (tx, locked) => {
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
     const value = {
       name: step.do.case ?? "",
-      arguments: shownOf(step),
+      arguments: displayedArguments(step),
       durationMs,
       ...(error && { error }),
-      // A screenshot precedes only navigations and interactions, which are steps of the session.
+      // The worker takes screenshots only before navigations and interactions.
       ...((step.do.case === "navigate" || step.do.case === "interact") && { screenshotPath }),
     };
     const entry = { id: stepId, ...entryOf(locked), role: TranscriptRole.SYSTEM };
@@ -118,12 +122,12 @@ export async function takeRecipeStep(
     const worked = workedBy(locked);
     if (!failure || note === undefined)
       return updateTurn(tx, turn.id, { ...worked, ...progressOf({ ...progress, step: progress.step + 1 }) });
-    return handOver(parts, tx, await updateTurn(tx, turn.id, worked), { failure, note, progress, plan });
+    return requestRepair(parts, tx, await updateTurn(tx, turn.id, worked), { failure, note, progress, plan });
   });
 }
 
 /** A failed step, and the message for the model. */
-interface Broken {
+interface FailedStep {
   readonly failure: Failure;
   readonly note: string;
   readonly progress: RecipeProgress;
@@ -131,7 +135,7 @@ interface Broken {
 }
 
 /** Asks the model to repair a step; ends the turn if the account has no model. */
-async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken): Promise<TurnRow> {
+async function requestRepair(parts: TurnParts, tx: Tx, turn: TurnRow, broken: FailedStep): Promise<TurnRow> {
   const { failure, note, progress, plan } = broken;
   const payer = turn.credential === "none" ? await findPayer(parts, tx, turn) : undefined;
   if (payer instanceof Failure) {
@@ -153,15 +157,15 @@ async function findPayer(parts: TurnParts, tx: Tx, { account_id: accountId, agen
   });
 }
 
-/** Ends the turn with its recipe, unless messages wait for the model to answer. */
+/** Ends the turn after the last step, unless messages wait for the model to answer. */
 async function finishRecipe(parts: TurnParts, tx: Tx, turn: TurnRow, plan: RecipePlan): Promise<TurnRow> {
-  addMessage(parts, tx, turn, noteMessage(doneNote(plan)));
+  addMessage(parts, tx, turn, noteMessage(completionNote(plan)));
   const through = await updateTurn(tx, turn.id, { recipe: null });
   if (await hasWaitingMessages(tx, turn.agent_session_id)) return through;
   return endLockedTurn(parts, tx, through, { status: "done" });
 }
 
-/** Handles `resume_recipe`. Later calls of the same response are answered as not done. */
+/** Handles `resume_recipe`. Later calls of the same response get the result that they were not done. */
 export function resumeRecipe(parts: TurnParts, run: Run, call: ToolCall, rest: readonly ToolCall[]): Promise<TurnRow> {
   const next: unknown = Reflect.get(Object(call.input), "next_step");
   return run.write(async (tx, turn) => {

@@ -54,13 +54,13 @@ const defaultPage = 20;
 
 const entryId = idPattern("evt");
 
-/** Idle milliseconds for which a gateway remembers the agent session of a turn. */
+/** Milliseconds that a gateway caches the agent session of a turn after its last use. */
 const rememberMs = 60_000;
 
 /** Milliseconds between checks of a turn by waiting calls, in case a notification was lost. */
 const pollEvery = 500;
 
-const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn of this id" });
+const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn with this id" });
 
 /** Throws if results cannot be validated against a schema. Loads the validator only when needed. */
 async function assertSchema(schema: JsonObject): Promise<void> {
@@ -89,29 +89,29 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
   /** Agent sessions of recent turns, for columns that never change. */
   const recent = new IdleMap<string, AgentSessionRow>(rememberMs, { clock });
 
-  /** Waits until a turn has ended or the time is up, and returns the turn as of that time. */
+  /** Waits until `isOver` returns true for a turn or the time is up, and returns the turn as of that time. */
   async function follow(
     turn: Turn,
     milliseconds: number,
     signal: AbortSignal,
     isOver: (row: TurnRow) => boolean = ({ ended_at }) => ended_at !== null,
   ): Promise<Turn> {
-    const gaveUpAt = performance.now() + milliseconds;
+    const deadline = performance.now() + milliseconds;
     for (;;) {
-      const news = new AbortController();
-      const unsubscribe = bus.subscribe("turn-changed", (id) => id === turn.turnId && news.abort());
+      const changed = new AbortController();
+      const unsubscribe = bus.subscribe("turn-changed", (id) => id === turn.turnId && changed.abort());
       try {
         const row = await findTurn(db, turn.turnId);
-        const left = gaveUpAt - performance.now();
+        const left = deadline - performance.now();
         if (!row || isOver(row) || left <= 0 || signal.aborted) return row ? toTurnMessage(row) : turn;
-        await sleep(Math.min(left, pollEvery), AbortSignal.any([signal, news.signal]));
+        await sleep(Math.min(left, pollEvery), AbortSignal.any([signal, changed.signal]));
       } finally {
         unsubscribe();
       }
     }
   }
 
-  async function say(tx: Tx, turn: NewTurn | TurnRow, text: string): Promise<void> {
+  async function addUserMessage(tx: Tx, turn: NewTurn | TurnRow, text: string): Promise<void> {
     const sealed = sealMessage(sealer, turn.account_id, { role: "user", content: text });
     insertWaitingMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
     const content = { case: "text" as const, value: { text } };
@@ -137,18 +137,18 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       // If two messages arrive at once, the second joins the turn of the first.
       const lock = lockControl(tx, agent.session_id, accountId);
       const chosen = choosePayerColumns(tx, parts, agent, { accountId, header });
-      // A message that joins a turn needs none.
+      // A message that joins a turn needs no payer, so a failure to choose one is ignored.
       chosen.catch(() => undefined);
       const [running] = await Promise.all([lockRunningTurn(tx, id), lock]);
       if (running) {
         if (header !== undefined || outputSchema) {
-          const what = header === undefined ? "output_schema" : "the header";
+          const what = header === undefined ? "output_schema" : "the header x-byok-llm-api-key";
           const detail = `a turn is running: wait until it has ended, or leave ${what} out`;
           throw fail("conflict", { running_turn_id: running.id }, { detail });
         }
         // A turn that runs a recipe without a model needs a model to answer the message.
         if (running.credential === "none") await updateTurn(tx, running.id, await chosen);
-        await say(tx, running, text);
+        await addUserMessage(tx, running, text);
         return toTurnMessage(running);
       }
       const payer = await chosen;
@@ -165,7 +165,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
         output_schema: outputSchema && JSON.stringify(outputSchema),
         ordered_schema: outputSchema && JSON.stringify(outputSchema),
       });
-      await say(tx, row, text);
+      await addUserMessage(tx, row, text);
       turns.begin(tx, row, header);
       tx.afterCommit(() => bus.publish("session-changed", agent.session_id));
       return toTurnMessage(row);
@@ -212,7 +212,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       const agent = await findAny(db, call, id);
       const isKnown = await hasAction(db, id, stepId);
       const data = isKnown ? await sessions.stepPicture(callerOf(call), agent.session_id, stepId) : undefined;
-      if (!data) throw fail("not-found", {}, { detail: "no picture is stored for a step of this id" });
+      if (!data) throw fail("not-found", {}, { detail: "no screenshot is stored for a step with this id" });
       return create(HttpBodySchema, { contentType: "image/jpeg", data });
     },
   };

@@ -18,7 +18,7 @@ type Listed<List> = List extends `${infer First}, ${infer Rest}` ? First | Liste
 /** All columns. Statements with `*` are not prepared (see `HotStatements`), and planning them takes 0.1 to 0.4 ms. */
 const columns = sql.raw(allColumns satisfies keyof AgentTurnsTable extends Listed<typeof allColumns> ? string : never);
 
-/** Columns that a statement sets, with their values. */
+/** Returns the columns that an update sets, with their values. */
 const setColumns = (values: object) => Object.entries(values).filter(([, value]) => value !== undefined);
 
 async function readTurn(on: Queryable, statement: RawBuilder<TurnRow>): Promise<TurnRow | undefined> {
@@ -32,7 +32,7 @@ async function returnTurn(on: Queryable, statement: RawBuilder<TurnRow>): Promis
   return turn;
 }
 
-/** Values of a turn that has not begun, equal to the defaults of the columns. */
+/** Values of a turn that has not started, equal to the defaults of the columns. */
 const notBegun = {
   status: "queued" as const,
   reason: null,
@@ -50,10 +50,10 @@ const notBegun = {
 
 type TurnKey = "id" | "agent_session_id" | "account_id" | "session_id" | "cost";
 
-/** A turn that has not begun, without the columns that are only for its run. */
+/** A turn that has not started, without the columns that only its run needs. */
 export type NewTurn = Pick<TurnRow, TurnKey | keyof typeof notBegun>;
 
-/** Inserts a turn in a statement sent before the commit. */
+/** Inserts a turn. Does not wait for the result; the commit does. */
 export function insertTurn(
   tx: Tx,
   turn: Omit<Insertable<AgentTurnsTable>, keyof typeof notBegun> & { ordered_schema?: string | undefined },
@@ -160,7 +160,7 @@ export async function insertSummary(tx: Tx, summary: SealedMessage & { readonly 
 }
 
 /** Thrown if the turn has ended. */
-export class TurnOver extends Error {
+export class TurnEnded extends Error {
   constructor() {
     super("the turn has ended");
   }
@@ -168,14 +168,14 @@ export class TurnOver extends Error {
 
 /**
  * Records the start of a tool call. Returns its identifier, which is the earlier one if the call had started before.
- * Throws `TurnOver` if the turn has ended.
+ * Throws `TurnEnded` if the turn has ended.
  */
 export async function beginAction(db: Queryable, turnId: string, callId: string, id: string): Promise<string> {
   const turn = sql`select ${id}, id, ${callId} from agent_turns where id = ${turnId} and ended_at is null`;
   const { rows } = await sql<{ id: string }>`insert into agent_actions (id, turn_id, call_id) ${turn}
     on conflict (turn_id, call_id) do update set call_id = excluded.call_id returning id`.execute(db.sql);
   const [begun] = rows;
-  if (!begun) throw new TurnOver();
+  if (!begun) throw new TurnEnded();
   return begun.id;
 }
 
@@ -187,7 +187,7 @@ export async function hasAction(db: Queryable, agentSessionId: string, id: strin
 }
 
 /** Records a heartbeat of the gateway that holds the header key of these turns. */
-export async function beatTurns(db: Database, ids: readonly string[], at: Date): Promise<void> {
+export async function recordTurnHeartbeats(db: Database, ids: readonly string[], at: Date): Promise<void> {
   await db.sql.updateTable("agent_turns").set({ beat_at: at }).where("id", "in", ids).execute();
 }
 

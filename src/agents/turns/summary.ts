@@ -23,7 +23,7 @@ function lineOf({ role, content }: ModelMessage): string {
 
 type Part = Exclude<ModelMessage["content"], string>[number];
 
-/** Text of a part of a message. Pictures and what a provider notes for itself have none. */
+/** Returns the text of a part of a message; empty for pictures and for data that only the provider reads. */
 function partText(part: Part): string {
   if (part.type === "text") return part.text;
   if (part.type === "tool-call") return `${part.toolName} ${JSON.stringify(part.input)}`;

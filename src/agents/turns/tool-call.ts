@@ -9,14 +9,14 @@ import { unknownIn } from "../prompts/tools.ts";
 import { extract, readExtractionSchema } from "./extract.ts";
 import type { ModelConversation } from "./model-conversation.ts";
 import { addMessage, resultMessage, type ToolCall } from "./model-messages.ts";
-import { type Done, defuse } from "./page.ts";
+import { defuse, type ToolOutcome } from "./page.ts";
 import { beginAction, findTurn, hasWaitingMessages, type TurnRow, updateTurn } from "./store.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit, readOutput } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
 /** Seconds to wait for a person: default and maximum. */
-const personWait = { usual: 600, longest: 3_600 };
+const personWait = { default: 600, max: 3_600 };
 
 /** Maximum characters stored of the model's text. */
 const longestText = 32_768;
@@ -39,7 +39,7 @@ function textOf(input: Input, name: string): string {
   return value.replaceAll("\0", "").slice(0, longestText);
 }
 
-/** The element to read of, and where to begin. */
+/** Element to read from, and the offset to start at. */
 function partOf(input: Input): { readonly ref?: string; readonly offset?: number } {
   const ref = input.ref === undefined ? {} : { ref: textOf(input, "ref").slice(0, longestRef) };
   const offset = Number(input.offset ?? 0);
@@ -56,7 +56,7 @@ function actionsOf({ actions }: Input): readonly unknown[] {
   return actions;
 }
 
-interface ActionScene {
+interface ActionContext {
   readonly parts: TurnParts;
   readonly turn: TurnRow;
   readonly run: Run;
@@ -64,7 +64,7 @@ interface ActionScene {
   readonly stepId: string;
 }
 
-type Action = (scene: ActionScene) => Promise<Done>;
+type Action = (context: ActionContext) => Promise<ToolOutcome>;
 
 /** Tools that act on the page, by name. */
 const actions: Readonly<Record<string, Action>> = {
@@ -91,7 +91,7 @@ const actions: Readonly<Record<string, Action>> = {
 };
 
 /** Runs a tool call and commits its result. */
-export async function doCall(
+export async function runToolCall(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
@@ -147,8 +147,8 @@ function askPerson(parts: TurnParts, run: Run, call: ToolCall): Promise<TurnRow>
   const { events, ids, clock } = parts;
   const input = inputOf(call);
   const instructions = textOf(input, "instructions");
-  const asked = Number(input.timeout_seconds ?? personWait.usual);
-  const seconds = asked > 0 ? Math.min(asked, personWait.longest) : personWait.usual;
+  const requested = Number(input.timeout_seconds ?? personWait.default);
+  const seconds = requested > 0 ? Math.min(requested, personWait.max) : personWait.default;
   return run.write(async (tx, turn) => {
     const now = clock.now();
     const until = now + seconds * 1_000;
@@ -188,7 +188,7 @@ async function act(
       arguments: call.shown,
       durationMs,
       ...(error && { error }),
-      // Only steps of the session have a screenshot before them.
+      // The worker takes screenshots only before navigations and interactions.
       ...((call.name === "navigate" || call.name === "act") && { screenshotPath }),
     };
     const entry = { id: stepId, ...entryOf(of), role: TranscriptRole.AGENT };
@@ -197,16 +197,16 @@ async function act(
   };
   const took = (): number => Math.round(performance.now() - begunAt);
   const done = await call.action({ parts, turn, run, input: inputOf(call), stepId }).catch(async (error: unknown) => {
-    const cut = await readCut(parts, turn, run, error);
-    if (cut) await parts.db.transaction((tx) => addActionEntry(tx, turn, took(), cut));
+    const interruption = await findInterruption(parts, turn, run, error);
+    if (interruption) await parts.db.transaction((tx) => addActionEntry(tx, turn, took(), interruption));
     return readFailure(run)(error);
   });
   const durationMs = took();
   const failure = done instanceof Failure ? done : undefined;
-  const { outcome, seen, text: instead } = done instanceof Failure ? failed(done) : done;
-  const described = instead === undefined ? run.page.describe(run.caller(), seen) : Promise.resolve(instead);
+  const { outcome, seen, text: replacement } = done instanceof Failure ? failed(done) : done;
+  const described = replacement === undefined ? run.page.describe(run.caller(), seen) : Promise.resolve(replacement);
   const page = await described.catch(async (error: unknown) => {
-    if (await readCut(parts, turn, run, error))
+    if (await findInterruption(parts, turn, run, error))
       await parts.db.transaction((tx) => addActionEntry(tx, turn, durationMs, failure));
     return `The page could not be observed: ${defuse(readFailure(run)(error).message)}`;
   });
@@ -214,10 +214,11 @@ async function act(
   const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
   const text = `${outcome}${size}\n${page}`;
   const times = {
-    worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
+    worked_ms: String(Number(turn.worked_ms) + run.takeElapsedMs()),
     settling_ms: String(Number(turn.settling_ms) + (seen?.settlingMs ?? 0)),
   };
-  // The model is called while the result is committed. After a crash before the commit, the session repeats the result.
+  // The model is called while the result is committed. After a crash before the commit, a retry gets the same result
+  // from the session.
   conversation.add(conversation.position + 1, resultMessage(call, text, picture?.data));
   run.writeBehind(async (tx, locked) => {
     await addToolResult(parts, tx, locked, call, text, picture?.data);
@@ -236,10 +237,10 @@ export function describePageOrFailure(run: Run): Promise<string> {
 }
 
 /**
- * The failure to record if the turn or session ended during an action; undefined otherwise. Without this entry the
- * transcript would not show that the action began.
+ * Returns the failure to record if the turn or session ended during an action; undefined otherwise. Without this entry
+ * the transcript would not show that the action started.
  */
-async function readCut({ db }: TurnParts, { id }: TurnRow, { signal }: Run, error: unknown) {
+async function findInterruption({ db }: TurnParts, { id }: TurnRow, { signal }: Run, error: unknown) {
   const failure = asFailure(error);
   if (failure.slug === "session-destroyed") return failure;
   // If the turn has not ended, another gateway resumes it and records the step.
@@ -248,7 +249,7 @@ async function readCut({ db }: TurnParts, { id }: TurnRow, { signal }: Run, erro
   return fail("driver-error", {}, { detail });
 }
 
-const failed = ({ slug, message }: Failure): Done => ({
+const failed = ({ slug, message }: Failure): ToolOutcome => ({
   outcome: `failed: ${slug}: ${defuse(message)}`,
   seen: undefined,
 });
@@ -279,7 +280,7 @@ function shown(call: ToolCall, elementFor: (ref: string) => string | undefined):
   };
 }
 
-/** PostgreSQL cannot store NUL. */
+/** Truncates a text, and removes NUL, which PostgreSQL cannot store. */
 const plain = (text: string, length: number): string => text.replaceAll("\0", "").slice(0, length);
 
 /** Typed text is hidden, including a key that produces a character. */

@@ -5,31 +5,32 @@ import { choosePayer, type Payer, type PayerParts } from "../llm/payer.ts";
 import type { StoredProvider } from "../llm/tables.ts";
 import type { StoredTurnLimits } from "../sessions/tables.ts";
 import type { TurnRow } from "./store.ts";
-import { takenBy } from "./turn-message.ts";
+import { usageOf } from "./turn-message.ts";
 
 /** Default limits of a turn. */
-const usual: StoredTurnLimits = { steps: 50, seconds: 600, tokens: 1_000_000 };
+const defaultLimits: StoredTurnLimits = { steps: 50, seconds: 600, tokens: 1_000_000 };
 
 /** Turn settings of an agent session. */
-interface Said {
+interface TurnSettings {
   readonly model: string | null;
   readonly limits: Partial<StoredTurnLimits> | null;
 }
 
 /** Limits of a turn: the session's settings over the defaults. */
-export const limitsOf = ({ limits }: Pick<Said, "limits">): string => JSON.stringify({ ...usual, ...limits });
+export const limitsOf = ({ limits }: Pick<TurnSettings, "limits">): string =>
+  JSON.stringify({ ...defaultLimits, ...limits });
 
 /** Chooses the credential that pays for a turn. Throws if the account has no LLM key and no bundled LLM. */
 export async function choosePayerColumns(
   db: Queryable,
   parts: PayerParts,
-  { model, limits }: Said,
+  { model, limits }: TurnSettings,
   by: { readonly accountId: string; readonly header: string | undefined },
 ) {
   const payer = await choosePayer(db, parts, { ...by, named: model ?? undefined });
   const isPriced = llmPriceOf(payer, parts.config.bundledLlm) !== undefined;
   if (limits?.costCents !== undefined && !isPriced) {
-    const what = `needs a model whose price is known, unlike ${payer.model}`;
+    const what = `requires a model with a known price, and the price of ${payer.model} is unknown: leave the limit out, or choose another model`;
     throw failFields("validation-failed", { "limits.cost_cents": what });
   }
   return {
@@ -49,7 +50,7 @@ export function payerOf({ credential: source, provider, model, vision }: TurnRow
 /** Returns the limit that a turn has reached, if any. */
 export function limitReached(turn: TurnRow): string | undefined {
   const { limits, steps, worked_ms: worked } = turn;
-  const { tokens, costCents = 0 } = takenBy(turn);
+  const { tokens, costCents = 0 } = usageOf(turn);
   if (Number(worked) >= limits.seconds * 1_000) return "seconds";
   if (steps >= limits.steps) return "steps";
   if (tokens >= limits.tokens) return "tokens";

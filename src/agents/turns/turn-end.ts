@@ -10,7 +10,7 @@ import type { Database, Tx } from "../../platform/postgres/database.ts";
 import { problemJson, toProblem } from "../../platform/problem.ts";
 import { lockTurn, type NewTurn, type TurnRow, updateTurn } from "./store.ts";
 import type { StoredTurnStatus } from "./tables.ts";
-import { afterWait, takenBy, toTurnMessage } from "./turn-message.ts";
+import { afterWait, toTurnMessage, usageOf } from "./turn-message.ts";
 import type { TurnMetrics } from "./turn-metrics.ts";
 
 export interface TurnEndParts {
@@ -36,7 +36,7 @@ export interface TurnEnd {
   readonly modelFault?: string;
 }
 
-/** How a turn ends when the model finishes: failed if a recipe step is still broken. */
+/** Returns how a turn ends when the model finishes: as failed if a recipe step is still broken. */
 export function endOfAnswer({ recipe }: TurnRow, text: string): TurnEnd {
   if (!recipe) return { status: "done", text };
   const failure = fail("driver-error", {}, { detail: "a step of the recipe failed and was not repaired" });
@@ -60,7 +60,7 @@ export const ownerOf = (turn: NewTurn | TurnRow) => ({
 });
 
 /** Fields common to the transcript entries of a turn. */
-export const entryOf = (turn: NewTurn | TurnRow) => ({ turnId: turn.id, ...takenBy(turn) });
+export const entryOf = (turn: NewTurn | TurnRow) => ({ turnId: turn.id, ...usageOf(turn) });
 
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
   const { events, bus, ids, clock, config, turnMetrics } = parts;
@@ -93,7 +93,7 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
   tx.afterCommit(() => {
     turnMetrics.count(ended);
     bus.publish("turn-changed", turn.id);
-    // Gateways drop the cached route, so that clients may act on the page again.
+    // Gateways renew the cached route, so that clients may act on the page again.
     bus.publish("session-changed", turn.session_id);
   });
   return ended;

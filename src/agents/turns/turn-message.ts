@@ -15,15 +15,15 @@ const statuses: Readonly<Record<StoredTurnStatus, TurnStatus>> = {
   limit_reached: TurnStatus.LIMIT_REACHED,
 };
 
-const perCent = 10_000;
+const microsPerCent = 10_000;
 
 /** Usage of a turn so far: tokens, and the cost if the price is known. */
-export const takenBy = ({ tokens, cost }: Pick<TurnRow, "tokens" | "cost">) => ({
+export const usageOf = ({ tokens, cost }: Pick<TurnRow, "tokens" | "cost">) => ({
   tokens: Number(tokens),
-  ...(cost !== null && { costCents: Math.ceil(Number(cost) / perCent) }),
+  ...(cost !== null && { costCents: Math.ceil(Number(cost) / microsPerCent) }),
 });
 
-/** Changes of a turn that has waited for a person. */
+/** Returns the changes that end a turn's wait for a person, if the turn waits. */
 export const afterWait = ({ waiting_since: since, waiting_ms: before }: TurnRow, now: number) =>
   since && { waiting_since: null, waiting_ms: String(Number(before) + Math.max(0, now - since.getTime())) };
 
@@ -36,7 +36,7 @@ export function toTurnMessage(row: NewTurn | TurnRow): Turn {
     settlingMs: Number(row.settling_ms),
     waitingMs: Number(row.waiting_ms),
     workedMs: Number(row.worked_ms),
-    ...takenBy(row),
+    ...usageOf(row),
     ...(row.answer !== null && { text: row.answer }),
     ...(row.output !== null && { output: inSchemaOrder(row.ordered_schema ?? {}, row.output) }),
     ...(row.reason !== null && { reason: row.reason }),

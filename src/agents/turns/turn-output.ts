@@ -3,17 +3,17 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { type TurnRow, updateTurn } from "./store.ts";
 import { endLockedTurn, type TurnEndParts } from "./turn-end.ts";
 
-/** Maximum number of results that do not match the schema. */
+/** Maximum results of a turn that may fail to match the schema. */
 const maxMisfits = 5;
 
-/** The result of a turn, or why the value is not a result. */
-interface Read {
+/** The result of a turn, or why the value does not match the schema. */
+interface ParsedOutput {
   readonly output?: JsonObject;
   readonly misfit?: string;
 }
 
 /** Reads the result of a turn, if a schema was requested. */
-export async function readOutput(schema: JsonObject | null, result: unknown): Promise<Read> {
+export async function readOutput(schema: JsonObject | null, result: unknown): Promise<ParsedOutput> {
   if (!schema) return {};
   // Loaded on demand, because few turns need a validator.
   const { findOutputFault } = await import("./output-schema.ts");

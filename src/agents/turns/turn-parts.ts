@@ -21,23 +21,23 @@ export type RunAgent = NonNullable<Awaited<ReturnType<typeof readAgentOfTurn>>>;
 /** State of one run of a turn. A run on another gateway resumes at the last commit. */
 export interface Run {
   readonly signal: AbortSignal;
-  /** LLM key of the request header, if it pays for the turn. */
+  /** LLM key of the request header, if that key pays for the turn. */
   readonly header: string | undefined;
   readonly page: Page;
   /** Caller of session commands, with the step identifier if given. */
   caller(stepId?: string): SessionCaller;
-  /** Runs a transaction on the turn, which is locked and has not ended. */
+  /** Runs a transaction on the turn, which is locked. Throws `TurnEnded` if the turn has ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
-  /** Starts a transaction that later ones wait for. If it fails, the run is aborted. */
+  /** Starts a transaction. Later transactions of the run wait for it. If it fails, the run is aborted. */
   writeBehind(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): void;
   /** Settings of the agent session. */
   readonly agent: RunAgent;
-  /** Reads the conversation, without waiting messages. Each message is read and decrypted once in a run. */
+  /** Reads the conversation. Each message that has a position is read and decrypted once in a run. */
   conversation(): Promise<ModelConversation>;
   /** Frees the memory of the conversation. */
-  forget(): void;
-  /** Keeps the conversation for the next turn. The run has ended. */
-  keep(): Promise<void>;
-  /** Milliseconds of work since the previous call. */
-  takeTime(): number;
+  dropConversation(): void;
+  /** Caches the conversation for the next turn. Must be called after the last step of the run. */
+  cacheConversation(): Promise<void>;
+  /** Returns the milliseconds since the previous call, and restarts the count. */
+  takeElapsedMs(): number;
 }

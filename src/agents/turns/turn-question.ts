@@ -13,28 +13,28 @@ import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
-/** The scene of a step as read before it. */
-interface SceneOfStep {
+/** Data that was read before a step. */
+interface StepInputs {
   readonly epoch: string;
   /** Description of the page, if the step needs it. */
   readonly page: Promise<string> | undefined;
-  /** The credential, if the step is already reading the row. */
+  /** The credential, if its row is already being read. */
   readonly credential?: ReturnType<typeof readCredential> | undefined;
 }
 
 /** Asks the model for the next step and commits its response. */
-export async function askInTurn(
+export async function runModelStep(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
   conversation: ModelConversation,
-  scene: SceneOfStep,
+  inputs: StepInputs,
 ): Promise<TurnRow> {
-  const credential = scene.credential ?? readCredential(parts, turn, run);
+  const credential = inputs.credential ?? readCredential(parts, turn, run);
   credential.catch(() => undefined);
-  const page = await scene.page;
-  const isBegun = isUnderWay(turn) && conversation.waiting.length === 0;
-  const begun = isBegun ? undefined : begin(parts, turn, run, conversation, { ...scene, page });
+  const page = await inputs.page;
+  const isBegun = isStarted(turn) && conversation.waiting.length === 0;
+  const begun = isBegun ? undefined : begin(parts, turn, run, conversation, { ...inputs, page });
   // The model is called while the start is committed, and the call is aborted if that fails.
   const failed = new AbortController();
   begun?.catch((error: unknown) => failed.abort(error));
@@ -61,8 +61,8 @@ export async function askInTurn(
 }
 
 /**
- * Appends the waiting messages to the conversation, before the first step also the open page, and marks the turn as
- * running. The conversation has them at once; the result resolves when they are committed.
+ * Appends the waiting messages and, before the first step, the open page, and marks the turn as running. `conversation`
+ * contains them at once; the promise resolves when they are committed.
  */
 function begin(
   parts: TurnParts,
@@ -81,10 +81,10 @@ function begin(
   });
 }
 
-/** Whether the step begins with the open page. The note about a failed recipe step contains the page. */
+/** Whether the step starts with the open page. The message about a failed recipe step already contains the page. */
 export const needsPage = (turn: TurnRow): boolean => turn.status === "queued" && turn.recipe === null;
 
-const isUnderWay = (turn: TurnRow): boolean =>
+const isStarted = (turn: TurnRow): boolean =>
   turn.status === "running" && turn.reason === null && turn.control_epoch !== null && turn.prompt_version !== null;
 
 /** Marks a turn as running, and emits its started event if this is its first step. */

@@ -8,21 +8,21 @@ import { ConversationCache } from "./conversation-cache.ts";
 import { callerFor, createRun } from "./create-run.ts";
 import { readCredential } from "./model-call.ts";
 import { createPage } from "./page.ts";
-import { besidePerson } from "./person-wait.ts";
+import { yieldToPerson } from "./person-wait.ts";
 import { ReadAhead } from "./read-ahead.ts";
-import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
-import { findTurn, readAgent, readAgentOfTurn, TurnOver, type TurnRow } from "./store.ts";
-import { describePageOrFailure, doCall } from "./tool-call.ts";
+import { resumeRecipe, runRecipeStep } from "./recipe-run.ts";
+import { findTurn, readAgent, readAgentOfTurn, TurnEnded, type TurnRow } from "./store.ts";
+import { describePageOrFailure, runToolCall } from "./tool-call.ts";
 import { limitReached } from "./turn-columns.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
-import { askInTurn, needsPage } from "./turn-question.ts";
+import { needsPage, runModelStep } from "./turn-question.ts";
 
 export interface TurnRunner {
   run(turnId: string, signal: AbortSignal, header?: string): Promise<void>;
-  /** Begins to observe the page for the first step of a turn that is about to begin. */
+  /** Starts observing the page for the first step of a turn that has not started yet. */
   observeAhead(turnId: string, agent: AgentToObserve, principal: Principal): void;
-  /** Begins to read the rows of a turn that was just committed. */
+  /** Starts reading the rows of a turn that was just committed. */
   readAhead(turnId: string): void;
 }
 
@@ -54,18 +54,18 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
     const controlRead = findControl(db, turn.session_id, turn.account_id);
     const [control, conversation] = await Promise.all([controlRead, run.conversation()]);
     if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));
-    const beside = await besidePerson(parts, turn, run, control);
-    if (beside !== "go on") return beside;
+    const waited = await yieldToPerson(parts, turn, run, control);
+    if (waited !== "continue") return waited;
     const [call, ...rest] = conversation.pending;
     if (call?.name === "resume_recipe") return resumeRecipe(parts, run, call, rest);
-    if (call) return doCall(parts, turn, run, conversation, call);
+    if (call) return runToolCall(parts, turn, run, conversation, call);
     const limit = limitReached(turn);
     const { recipe } = turn;
-    // Of the limits, only the time applies to a recipe step, which uses no model steps or tokens.
+    // A recipe step uses no model steps or tokens, so only the time limit applies.
     if (recipe && !recipe.isBroken && limit !== "seconds")
-      return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
+      return runRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
-    return askInTurn(parts, turn, run, conversation, { epoch: control.control_epoch, page, credential });
+    return runModelStep(parts, turn, run, conversation, { epoch: control.control_epoch, page, credential });
   }
 
   async function run(turnId: string, signal: AbortSignal, header?: string): Promise<void> {
@@ -73,7 +73,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
     const unsubscribe = bus.subscribe("turn-changed", (id) => {
       if (id !== turnId) return;
       const check = async () => {
-        if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver());
+        if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnEnded());
       };
       // If this check fails, the next step notices the end.
       check().catch(() => undefined);
@@ -95,9 +95,9 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
           return findTurn(db, turnId);
         });
       }
-      await made.keep();
+      await made.cacheConversation();
     } catch (error) {
-      if (!(error instanceof TurnOver) && !over.signal.aborted) throw error;
+      if (!(error instanceof TurnEnded) && !over.signal.aborted) throw error;
     } finally {
       unsubscribe();
     }
@@ -117,7 +117,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
   };
 }
 
-/** How a turn ends if its browser session has ended. */
+/** Returns how a turn ends if its browser session has ended. */
 export function endOfSession(reason: string | null | undefined): TurnEnd {
   const isOrderly = reason === "destroyed" || reason === null || reason === undefined;
   return { status: isOrderly ? "cancelled" : "failed", reason: isOrderly ? "session_ended" : reason };

@@ -35,7 +35,7 @@ interface KeyHolder {
 }
 
 /** Returns the user of a caller, or its key if the key has no user; undefined for internal callers. */
-export function makerIdOf({ userId, keyId }: SessionCaller["principal"]): string | undefined {
+export function creatorIdOf({ userId, keyId }: SessionCaller["principal"]): string | undefined {
   return userId ?? keyId;
 }
 
@@ -43,7 +43,7 @@ export function makerIdOf({ userId, keyId }: SessionCaller["principal"]): string
 export type PersonCaller = SessionCaller & Required<Pick<SessionCaller, "clientId">>;
 
 /** Caller that creates a session. Repeated attempts create only one session. */
-export interface SessionMaker extends SessionCaller, MethodAttempt {
+export interface SessionCreator extends SessionCaller, MethodAttempt {
   /** Charges for the launch once the session has a slot, even if the launch then fails. */
   charge?(): void;
 }

@@ -36,7 +36,7 @@ import {
 import { fleetCommands } from "../../platform/grpc/fleet-commands.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { findSession } from "../store.ts";
-import { InputLine, type InputListener, type OpenInput, type SentPart } from "./input-line.ts";
+import { type InputListener, InputSender, type OpenInput, type SentPart } from "./input-sender.ts";
 import { assertNavigable } from "./page-address.ts";
 import type { PersonCaller, SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
@@ -66,7 +66,7 @@ export interface SessionCommands {
   /** Sends a person's input to the page, and returns how much was accepted. */
   sendInput(caller: PersonCaller, id: string, request: SendInputRequest): Promise<SendInputResponse>;
   /** Opens a line for continuous input of a client. */
-  openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
+  openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputSender;
   /** Reads the selected text, for the client that holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
   /** Answers a dialog of the page, for the client that holds control. */
@@ -120,9 +120,9 @@ async function* inputParts(
   let sent: CommandContext | undefined;
   for await (const part of parts) {
     const now = await readContext();
-    const isNews = !sent || now.controlEpoch > sent.controlEpoch;
-    yield create(InputPartSchema, { ...part, ...(!sent && names), ...(isNews && { context: now }) });
-    if (isNews) sent = now;
+    const isNewer = !sent || now.controlEpoch > sent.controlEpoch;
+    yield create(InputPartSchema, { ...part, ...(!sent && names), ...(isNewer && { context: now }) });
+    if (isNewer) sent = now;
   }
 }
 
@@ -168,7 +168,7 @@ export function createSessionCommands(
   }
 
   /** Current command context. Throws if the session has ended. */
-  async function contextNow(caller: SessionCaller, id: string): Promise<CommandContext> {
+  async function currentContext(caller: SessionCaller, id: string): Promise<CommandContext> {
     return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
   }
 
@@ -216,9 +216,9 @@ export function createSessionCommands(
           caller: { ...caller, signal, deadline: Number.POSITIVE_INFINITY },
           id,
           method: method.streamInput,
-          build: () => inputParts({ streamId, clientId }, parts, () => contextNow(caller, id)),
+          build: () => inputParts({ streamId, clientId }, parts, () => currentContext(caller, id)),
         });
-      return new InputLine(open, listener);
+      return new InputSender(open, listener);
     },
     readSelection: (caller, id) => commands.run(caller, id, fleetCommands.readSelection, {}),
     async answerQuestion(caller, id, answer) {

@@ -32,7 +32,7 @@ const times = {
   /** Time after the deadline until this gateway cancels a command. The worker normally enforces the deadline. */
   margin: 2_000,
   /** Time until the loss of a worker is known: its lease of 8 s and a sweep. */
-  verdict: 10_000,
+  lossKnown: 10_000,
   /** Time for a restarted worker to register, which ends its old sessions. */
   registration: 1_500,
 };
@@ -109,7 +109,7 @@ export function commandContext(
  * Returns whether a call failed without a response of the worker: the worker was unreachable, or the connection broke.
  * A cancellation by the server counts too, because a server that shuts down cancels its calls.
  */
-export function brokeOnTheWay(error: unknown): boolean {
+export function isConnectionLost(error: unknown): boolean {
   const isProblem = !isServiceError(error) || statusToFailure(error).cause !== error;
   return !isProblem && error.code !== status.DEADLINE_EXCEEDED;
 }
@@ -197,9 +197,9 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
    * After a broken connection, waits until the worker is known to be lost or back. Returns a failure, because the
    * result of the command is unknown.
    */
-  async function awaitVerdict(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
+  async function awaitWorkerState(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
-    const patience = Math.max(0, Math.min(times.verdict, caller.deadline - performance.now()));
+    const patience = Math.max(0, Math.min(times.lossKnown, caller.deadline - performance.now()));
     const isBack = channels.waitForConnection(link, patience).then(async (back) => {
       if (back) await waitForEnd(routes, id, caller, Math.min(times.registration, patience));
     });
@@ -211,7 +211,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   /** Determines the failure that a failed command reports. */
-  async function explain(
+  async function toReportedFailure(
     error: unknown,
     caller: SessionCaller,
     id: string,
@@ -226,11 +226,11 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         {},
         { detail: "the worker did not answer in time: the session continues, try again", cause: error },
       );
-    if (isServiceError(error) && error.code === status.UNIMPLEMENTED && brokeOnTheWay(error)) {
+    if (isServiceError(error) && error.code === status.UNIMPLEMENTED && isConnectionLost(error)) {
       const detail = "the session's worker runs an earlier release: create another session";
       return fail("driver-not-integrated", {}, { detail, cause: error });
     }
-    if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
+    if (isConnectionLost(error)) return awaitWorkerState(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
       // The worker's report of the end has not arrived yet: waits for the report.
@@ -273,7 +273,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         const message = toCommand(command, running.context, request);
         return await callUnary(link.client, command.method, message, { ...running.options, onTrailer });
       } catch (error) {
-        const failure = await explain(error, caller, id, link, running);
+        const failure = await toReportedFailure(error, caller, id, link, running);
         const isOver = await isOutdated(failure, caller, id, running.context.controlEpoch);
         if (isOver) return this.run(caller, id, command, request, how);
         throw failure;
@@ -285,7 +285,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
       try {
         return await callClientStreaming(link.client, method, build(running.context), running.options);
       } catch (error) {
-        throw await explain(error, caller, id, link, running);
+        throw await toReportedFailure(error, caller, id, link, running);
       }
     },
     async *stream(caller, id, command, request, how = {}) {
@@ -300,7 +300,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         }
       } catch (error) {
         if (until.aborted) throw asFailure(until.reason);
-        throw await explain(error, caller, id, link, running);
+        throw await toReportedFailure(error, caller, id, link, running);
       }
     },
     async *exchange({ caller, id, method, build }) {
@@ -309,7 +309,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
       try {
         yield* callBidiStreaming(link.client, method, build(running.context), running.options);
       } catch (error) {
-        throw await explain(error, caller, id, link, running);
+        throw await toReportedFailure(error, caller, id, link, running);
       }
     },
   };

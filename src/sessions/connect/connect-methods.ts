@@ -14,7 +14,7 @@ import { nextMessage } from "../../platform/bus.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
-import { callerOf, type SessionMaker } from "../commands/session-caller.ts";
+import { callerOf, type SessionCreator } from "../commands/session-caller.ts";
 import type { Sessions } from "../sessions.ts";
 import { assertOptions, hashOptions, toCreateRequest, writeQuery } from "./connect-options.ts";
 import { insertTicket, ticketOpensFor, ticketText, useTicket } from "./tickets.ts";
@@ -115,8 +115,8 @@ async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOpt
     try {
       return { id: await launch(parts, call, options), isOwn: name === undefined };
     } catch (thrown) {
-      const mayPass = asFailure(thrown).slug === "conflict" && name !== undefined;
-      if (!mayPass || clock.monotonic() >= deadline || call.signal.aborted) throw thrown;
+      const mayRetry = asFailure(thrown).slug === "conflict" && name !== undefined;
+      if (!mayRetry || clock.monotonic() >= deadline || call.signal.aborted) throw thrown;
       await nextMessage(bus, "session-ended", times.poll, call.signal);
     }
   }
@@ -140,7 +140,7 @@ async function launch(parts: ConnectParts, call: Call, options: ConnectOptions):
   const connection = { name: options.name, endsWithClients: !options.keepAlive };
   const { waitForSlotMs = times.slot } = options;
   const { id } = await sessions.launch(
-    makerOf(parts, call),
+    creatorOf(parts, call),
     toCreateRequest({ ...options, waitForSlotMs }),
     connection,
   );
@@ -172,7 +172,7 @@ function jsonBody(json: object): HttpBody {
 }
 
 /** Returns the maker of a session that is only a part of its call. A retry of the call creates another session. */
-function makerOf({ db, ids, audit }: ConnectParts, call: Call): SessionMaker {
+function creatorOf({ db, ids, audit }: ConnectParts, call: Call): SessionCreator {
   return {
     ...callerOf(call),
     ...makeAttempt(db, { ids, resumes: false }),

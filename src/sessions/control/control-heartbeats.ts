@@ -16,7 +16,7 @@ export interface ControlHeartbeats {
 }
 
 interface Waiting {
-  sign: ControlHeartbeat | undefined;
+  heartbeat: ControlHeartbeat | undefined;
   readonly timer: NodeJS.Timeout;
 }
 
@@ -24,16 +24,16 @@ interface Waiting {
 export function createControlHeartbeats({ db, clock, log }: ControlHeartbeatsParts): ControlHeartbeats {
   const waiting = new Map<string, Waiting>();
 
-  function write(key: string, sign: ControlHeartbeat): void {
+  function write(key: string, heartbeat: ControlHeartbeat): void {
     const timer = setTimeout(() => {
-      const next = waiting.get(key)?.sign;
+      const next = waiting.get(key)?.heartbeat;
       waiting.delete(key);
       if (next) write(key, next);
     }, renewEvery);
     timer.unref();
-    waiting.set(key, { sign: undefined, timer });
-    renewControl(db, sign, lapse).catch((error: unknown) => {
-      log.warn({ err: error, session_id: sign.sessionId }, "failed to renew control lease");
+    waiting.set(key, { heartbeat: undefined, timer });
+    renewControl(db, heartbeat, lapse).catch((error: unknown) => {
+      log.warn({ err: error, session_id: heartbeat.sessionId }, "failed to renew control lease");
     });
   }
 
@@ -42,10 +42,10 @@ export function createControlHeartbeats({ db, clock, log }: ControlHeartbeatsPar
       const key = `${sessionId} ${clientId}`;
       const heartbeatAt = new Date(clock.now());
       const earlier = waiting.get(key);
-      const inputAt = hasInput ? heartbeatAt : (earlier?.sign?.inputAt ?? null);
-      const sign = { sessionId, clientId, heartbeatAt, inputAt };
-      if (earlier) earlier.sign = sign;
-      else write(key, sign);
+      const inputAt = hasInput ? heartbeatAt : (earlier?.heartbeat?.inputAt ?? null);
+      const heartbeat = { sessionId, clientId, heartbeatAt, inputAt };
+      if (earlier) earlier.heartbeat = heartbeat;
+      else write(key, heartbeat);
     },
     stop() {
       for (const { timer } of waiting.values()) clearTimeout(timer);

@@ -16,7 +16,7 @@ import { type ControlNotification, controlNotificationJob } from "./control-noti
 import { type ControlRow, controlHasLapsed, lockControl, lockLapsed, writeControl } from "./store.ts";
 
 /** Milliseconds until control expires: after the holder's last heartbeat, and after its last input. */
-export const lapse = { sign: 30_000, input: 300_000 };
+export const lapse = { heartbeat: 30_000, input: 300_000 };
 
 export interface ControlParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "ids"> {
   readonly events: EventLog;
@@ -37,7 +37,7 @@ export interface Controls {
   /** Grants control of a locked session. Throws `pair-mode-conflict` with the current holder. */
   take(tx: Tx, row: ControlRow, clientId: string): Promise<Takeover>;
   /** Hands control back. Throws `pair-mode-invalid-transition` if the client does not hold control. */
-  giveBack(tx: Tx, row: ControlRow, clientId: string): Promise<ControlRow>;
+  handBack(tx: Tx, row: ControlRow, clientId: string): Promise<ControlRow>;
   /** Releases control, whoever holds it. */
   release(tx: Tx, row: ControlRow): Promise<ControlRow>;
   /** Releases expired control. */
@@ -51,7 +51,7 @@ export function createControls({ db, events, bus, clock, ids, audit, jobQueues }
     const changed = await writeControl(tx, row.id, {
       holder,
       epoch: BigInt(row.control_epoch) + 1n,
-      lapsesAt: holder === null ? null : new Date(now + lapse.sign),
+      lapsesAt: holder === null ? null : new Date(now + lapse.heartbeat),
       inputAt: holder === null ? null : new Date(now),
     });
     const init = { sessionId: row.id, control: toControlMessage(changed), cause };
@@ -76,7 +76,7 @@ export function createControls({ db, events, bus, clock, ids, audit, jobQueues }
     return writeControl(tx, row.id, {
       holder: row.control_holder,
       epoch: BigInt(row.control_epoch),
-      lapsesAt: new Date(now + lapse.sign),
+      lapsesAt: new Date(now + lapse.heartbeat),
       inputAt: new Date(now),
     });
   }
@@ -114,7 +114,7 @@ export function createControls({ db, events, bus, clock, ids, audit, jobQueues }
       }
       return { row: await change(tx, row, clientId, "takeover"), isRenewal: false };
     },
-    async giveBack(tx, row, clientId) {
+    async handBack(tx, row, clientId) {
       const { control_holder: holder } = row;
       if (holder === clientId) return release(tx, row);
       const from = controlState(row);

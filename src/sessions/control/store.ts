@@ -97,7 +97,11 @@ export interface ControlHeartbeat {
 }
 
 /** Renews control if the client holds it, by `lapse` milliseconds after the heartbeat and after the last input. */
-export async function renewControl(db: Queryable, sign: ControlHeartbeat, lapse: { sign: number; input: number }) {
-  const { sessionId, clientId, heartbeatAt, inputAt } = sign;
-  await db.named(renewStatement, [sessionId, clientId, heartbeatAt, inputAt, lapse.sign, lapse.input]);
+export async function renewControl(
+  db: Queryable,
+  heartbeat: ControlHeartbeat,
+  lapse: { heartbeat: number; input: number },
+) {
+  const { sessionId, clientId, heartbeatAt, inputAt } = heartbeat;
+  await db.named(renewStatement, [sessionId, clientId, heartbeatAt, inputAt, lapse.heartbeat, lapse.input]);
 }

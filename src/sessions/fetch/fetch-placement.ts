@@ -92,7 +92,7 @@ export function createFetchPlacement(parts: FetchPlacementParts) {
       signal,
       failsIfFull: except !== undefined,
       tryPlace: (isQueued) => tryPlace(order, { id, isQueued, except }),
-      goneAway: () => signal.reason,
+      abandonError: () => signal.reason,
     });
     return placed;
   }

@@ -23,7 +23,7 @@ export interface StartedFetch {
   readonly rest: AsyncGenerator<FetchStreamResponse, void, undefined>;
 }
 
-const tooLate = (): Failure =>
+const pageTimeout = (): Failure =>
   fail("session-timeout", {}, { detail: "the page was not read in time: try again, or allow more time" });
 
 /** Starts the fetch on its worker. Resolves with the first message once the page has been read. */
@@ -34,7 +34,7 @@ export async function startFetch(
 ): Promise<StartedFetch> {
   const link = channels.to(worker);
   await channels.waitForConnection(link, fetchConnectMs);
-  using deadline = new Deadline(timeoutMs + fetchMarginMs, tooLate);
+  using deadline = new Deadline(timeoutMs + fetchMarginMs, pageTimeout);
   const signal = AbortSignal.any([call.signal, deadline.signal]);
   const command = create(FetchCommandSchema, {
     browserId,

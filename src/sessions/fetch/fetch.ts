@@ -9,7 +9,7 @@ import {
 import type { Call } from "../../kernel/call.ts";
 import { asFailure, type Failure, fail } from "../../platform/errors.ts";
 import { isServiceError, statusToFailure } from "../../platform/grpc/grpc-failure.ts";
-import { brokeOnTheWay } from "../commands/worker-commands.ts";
+import { isConnectionLost } from "../commands/worker-commands.ts";
 import { noCapacity } from "../launch/launch-failure.ts";
 import { createProxyCheck } from "../launch/proxy-validation.ts";
 import { type FetchOrder, planFetch } from "./fetch-order.ts";
@@ -39,7 +39,7 @@ export function createFetch(parts: FetchParts): FetchPage {
         lastWorkers.set(order.call.principal.accountId, placed.worker.id);
         return started;
       } catch (error) {
-        const isRefused = isServiceError(error) && isElsewhere(error);
+        const isRefused = isServiceError(error) && canRunElsewhere(error);
         await end(order, placed, isRefused ? undefined : clock.monotonic() - beganAt);
         if (!isRefused || !isFirst) throw toFailure(error);
         placed = await placeFetch(order, placed.worker.id).catch(() => {
@@ -64,16 +64,16 @@ export function createFetch(parts: FetchParts): FetchPage {
 }
 
 /** Whether another worker may do better: this worker was lost, full, or could not launch a browser. */
-function isElsewhere(error: unknown): boolean {
+function canRunElsewhere(error: unknown): boolean {
   const { slug, extensions } = statusToFailure(error);
-  return slug === "capacity-unavailable" || extensions.launch_failed === true || brokeOnTheWay(error);
+  return slug === "capacity-unavailable" || extensions.launch_failed === true || isConnectionLost(error);
 }
 
 function toFailure(error: unknown): Failure {
   if (!isServiceError(error)) return asFailure(error);
   if (error.code === status.UNIMPLEMENTED)
     return noCapacity("no worker can fetch until the workers have been upgraded: try again later");
-  if (!brokeOnTheWay(error)) return statusToFailure(error);
+  if (!isConnectionLost(error)) return statusToFailure(error);
   const detail = "the connection to the browser's machine broke: try again";
   return fail("driver-error", { worker_lost: true }, { detail, cause: error });
 }

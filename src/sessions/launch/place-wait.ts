@@ -32,7 +32,7 @@ export interface PlaceOrder<Placed> extends SlotWait {
   readonly failsIfFull?: boolean;
   tryPlace(isQueued: boolean): Promise<PlaceAttempt<Placed>>;
   /** Returns the error for a client that left during the wait. */
-  goneAway(): unknown;
+  abandonError(): unknown;
 }
 
 /**
@@ -71,7 +71,7 @@ export async function waitForPlace<Placed>(
         if (attempt.kind !== "raced" && !signal.aborted) await nextMessage(bus, "capacity", pollEvery, signal);
       }
       // Neither the session nor the fetch exists yet, so neither is started for a client that has left.
-      if (signal.aborted) throw order.goneAway();
+      if (signal.aborted) throw order.abandonError();
     }
   } finally {
     if (isQueued) await slotQueue.leave({ accountId, id });

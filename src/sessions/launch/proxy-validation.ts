@@ -8,7 +8,7 @@ import { sleep } from "../../platform/bounded-wait.ts";
 import { callUnary } from "../../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../../platform/grpc/grpc-failure.ts";
 import type { Database } from "../../platform/postgres/database.ts";
-import { brokeOnTheWay } from "../commands/worker-commands.ts";
+import { isConnectionLost } from "../commands/worker-commands.ts";
 import { noCapacity, notIntegrated, workerLost } from "./launch-failure.ts";
 
 /**
@@ -68,7 +68,7 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
       try {
         return await ask(channels.to(worker), trial);
       } catch (error) {
-        if (!brokeOnTheWay(error)) throw statusToFailure(error);
+        if (!isConnectionLost(error)) throw statusToFailure(error);
         failed = worker.id;
         cause = error;
       }

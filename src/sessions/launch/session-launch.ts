@@ -9,7 +9,7 @@ import { statusToFailure } from "../../platform/grpc/grpc-failure.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import type { Profiles } from "../../profiles/profiles.ts";
 import type { Tally } from "../../status/tally.ts";
-import { brokeOnTheWay, commandContext } from "../commands/worker-commands.ts";
+import { commandContext, isConnectionLost } from "../commands/worker-commands.ts";
 import { endSession, type SessionEndParts } from "../session-end.ts";
 import { toSessionMessage } from "../session-message.ts";
 import { livePatch, provisionWithin, transition } from "../store.ts";
@@ -112,7 +112,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     try {
       await runCreate(order, placed);
     } catch (error) {
-      if (brokeOnTheWay(error)) {
+      if (isConnectionLost(error)) {
         sessionMetrics.workersUnreachable.inc();
         const { id: workerId, address } = placed.worker;
         log.warn({ err: error, worker_id: workerId, address, session_id: placed.row.id }, "failed to reach a worker");
@@ -132,7 +132,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     if (proxy) await checkProxy({ proxy, runtime, traceparent: order.caller.traceparent });
     const id = order.caller.ids.next("ses");
     const first =
-      (order.caller.resumes && (await placement.takeOver(order, id))) || (await placement.placeNew(order, id));
+      (order.caller.resumes && (await placement.resumeLaunch(order, id))) || (await placement.placeNew(order, id));
     order.caller.charge?.();
     let outcome = await launchOn(order, first);
     if ("elsewhere" in outcome) {
@@ -155,11 +155,16 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       launches.note(false);
       return session;
     } catch (thrown) {
-      if (!signal.aborted && ourFaults.has(asFailure(thrown).slug)) launches.note(true, principal.accountId);
+      if (!signal.aborted && serviceFaults.has(asFailure(thrown).slug)) launches.note(true, principal.accountId);
       throw thrown;
     }
   };
 }
 
 /** Failures that no client can cause by its request. */
-const ourFaults: ReadonlySet<string> = new Set(["internal", "capacity-unavailable", "driver-error", "session-timeout"]);
+const serviceFaults: ReadonlySet<string> = new Set([
+  "internal",
+  "capacity-unavailable",
+  "driver-error",
+  "session-timeout",
+]);

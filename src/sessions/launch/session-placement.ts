@@ -10,7 +10,7 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { reserveProfile } from "../../profiles/profile-reservation.ts";
 import type { Profiles } from "../../profiles/profiles.ts";
 import { findUsedVersion } from "../../profiles/use-store.ts";
-import { makerIdOf, type SessionMaker } from "../commands/session-caller.ts";
+import { creatorIdOf, type SessionCreator } from "../commands/session-caller.ts";
 import { sessionGone } from "../ended-session.ts";
 import type { SessionEndParts } from "../session-end.ts";
 import { toStoredOptions } from "../session-options.ts";
@@ -31,7 +31,7 @@ export interface SessionPlacementParts extends Pick<SessionEndParts, "events">, 
 }
 
 export interface LaunchOrder {
-  readonly caller: SessionMaker;
+  readonly caller: SessionCreator;
   readonly plan: SessionPlan;
   /** Set if a connecting client creates the session. */
   readonly connection?: ConnectionPlan | undefined;
@@ -101,7 +101,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
       const logs = toStoredLogLevel(plan.request.logs) ?? account.session_logs;
       const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
       const kept = { ...chosen, options, connectName, logs, workerId: placement.worker.id };
-      const row = await insertSession(tx, { ...plan.browser, ...kept, madeBy: makerIdOf(caller.principal) });
+      const row = await insertSession(tx, { ...plan.browser, ...kept, madeBy: creatorIdOf(caller.principal) });
       if (isQueued) await leaveQueue(tx, id);
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {
@@ -125,7 +125,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
       waitMs: order.plan.request.waitForSlotMs,
       signal,
       tryPlace: (isQueued) => tryPlace(order, id, isQueued),
-      goneAway: () => noCapacity("the client went away while it waited for a slot"),
+      abandonError: () => noCapacity("the client went away while it waited for a slot"),
     });
     return { ...placed, waitedMs };
   }
@@ -149,7 +149,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
   }
 
   /** Resumes a launch whose gateway crashed; undefined if that gateway had not placed the session yet. */
-  async function takeOver({ caller }: LaunchOrder, id: string): Promise<PlacedLaunch | undefined> {
+  async function resumeLaunch({ caller }: LaunchOrder, id: string): Promise<PlacedLaunch | undefined> {
     const row = await findSession(db, id, caller.principal.accountId);
     if (!row) return undefined;
     return db.transaction(async (tx) => {
@@ -169,5 +169,5 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
     return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;
   }
 
-  return { placeNew, placeElsewhere, takeOver, findEnd };
+  return { placeNew, placeElsewhere, resumeLaunch, findEnd };
 }

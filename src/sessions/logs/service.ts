@@ -8,7 +8,7 @@ import type { ServiceImplementation } from "../../kernel/registry.ts";
 import { asFailure } from "../../platform/errors.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
-import { makerIdOf } from "../commands/session-caller.ts";
+import { creatorIdOf } from "../commands/session-caller.ts";
 import { noSession, sessionGone } from "../ended-session.ts";
 import { isEnded } from "../session-states.ts";
 import type { Sessions } from "../sessions.ts";
@@ -39,8 +39,8 @@ export function createSessionLogService(parts: SessionLogParts): ServiceImplemen
   }
 
   /** Records that a person reads the log of a session that another person created. */
-  async function noteReader(call: Call, { id, made_by: maker, logs }: SessionRow): Promise<void> {
-    if (logs === null || logs === "off" || maker === makerIdOf(call.principal)) return;
+  async function recordReader(call: Call, { id, made_by: creator, logs }: SessionRow): Promise<void> {
+    if (logs === null || logs === "off" || creator === creatorIdOf(call.principal)) return;
     await db.transaction(async (tx) => {
       audit.append(tx, { call, action: "session.read_log", subject: id });
     });
@@ -61,7 +61,7 @@ export function createSessionLogService(parts: SessionLogParts): ServiceImplemen
     async list(call, { id, limit = defaultPage, cursor }) {
       const after = Number(readCursor(cursor, entryNumber) ?? 0);
       let row = await find(call, id);
-      if (cursor === undefined) await noteReader(call, row);
+      if (cursor === undefined) await recordReader(call, row);
       const running = isEnded(row.status) ? undefined : await readRunning(call, row, { after, limit: limit + 1 });
       if (!running) row = await find(call, id);
       const stored = running ?? (await readStoredLog(parts, row, call.signal)) ?? emptyPage();
@@ -79,7 +79,7 @@ export function createSessionLogService(parts: SessionLogParts): ServiceImplemen
     },
     async *watch(call, { id, afterEventId = "0" }) {
       const row = await find(call, id);
-      await noteReader(call, row);
+      await recordReader(call, row);
       await call.joinSession(id);
       let last = Number(afterEventId);
       const hadEnded = isEnded(row.status);

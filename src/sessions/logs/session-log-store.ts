@@ -26,7 +26,7 @@ export const logContext = (accountId: string, sessionId: string): SecretContext 
 export function createSessionLogStore({ db, sealer, clock, log }: SessionLogStoreParts): SessionLogStore {
   let running = 0;
   /** Day whose partition is known to exist. */
-  let ready = "";
+  let preparedDay = "";
 
   async function storeAll(workerId: string, logs: readonly EndedSessionLog[]): Promise<number> {
     // A control process starts before the gateway that creates the key file of a new installation.
@@ -44,8 +44,8 @@ export function createSessionLogStore({ db, sealer, clock, log }: SessionLogStor
     });
     if (sealed.length === 0) return 0;
     const day = dayOf(clock.now());
-    if (ready !== day) await createPartition(db, day);
-    ready = day;
+    if (preparedDay !== day) await createPartition(db, day);
+    preparedDay = day;
     return db.transaction((tx) => insertLogs(tx, day, sealed));
   }
 
@@ -57,7 +57,7 @@ export function createSessionLogStore({ db, sealer, clock, log }: SessionLogStor
       try {
         return await storeAll(workerId, logs);
       } catch (error) {
-        ready = "";
+        preparedDay = "";
         log.warn({ err: error, worker_id: workerId, logs: logs.length }, "failed to store session logs");
         return 0;
       } finally {

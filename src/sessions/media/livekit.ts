@@ -37,7 +37,7 @@ export interface Participant {
   /** Opens the room, and returns the credentials. Throws `feature-unavailable` if the media server does not respond. */
   admit(): Promise<Admission>;
   /** Returns whether the viewer is in the room; true if the server does not respond. */
-  isTaken(): Promise<boolean>;
+  isInRoom(): Promise<boolean>;
   /** Removes the viewer from the room. Called when the viewer's access ends. */
   leave(): void;
   /** Closes the room. Called when the session ends. */
@@ -104,7 +104,7 @@ export function createParticipants({
         const tokens = { token: await viewer.toJwt(), publishToken: await worker.toJwt() };
         return { url, ...tokens, room, identity, joinsWithin: joinWithin * 1_000 };
       },
-      async isTaken() {
+      async isInRoom() {
         loading ??= load();
         const { rooms, TwirpError } = await loading;
         return rooms.getParticipant(room, identity).then(

@@ -46,7 +46,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
   const all = new Set<AbortController>();
 
   /** Starts publishing a session, and returns the credentials and the stream of session messages. */
-  async function show(
+  async function startPublishing(
     call: Call,
     { sessionId, name }: RoomGuest,
     participant: Participant,
@@ -56,10 +56,10 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
     const viewer = create(LiveViewerSchema, { id, clientId: `view:${id}`, name, canControl: false });
     const caller = { ...callerOf(call), signal: over.signal, deadline: Number.POSITIVE_INFINITY };
     const messages = new BoundedQueue<ViewerMessage>({ items: 3 });
-    const say = (request: MessageInitShape<typeof JoinRequestSchema>, publishToken = "") =>
+    const sendRequest = (request: MessageInitShape<typeof JoinRequestSchema>, publishToken = "") =>
       void messages.push({ request: create(JoinRequestSchema, request), publishToken });
     // Joins hidden, so that the worker sends no frames.
-    say({ join: { hidden: true } });
+    sendRequest({ join: { hidden: true } });
     const responses = sessions.view(caller, sessionId, viewer, messages)[Symbol.asyncIterator]();
     const { value } = await raceSignal(responses.next(), call.signal);
     if (value?.hello?.media !== "livekit")
@@ -69,8 +69,8 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
         { detail: "the session is not published as video: watch through a view link" },
       );
     const admission = await participant.admit();
-    say({ subscribe: { media: "livekit", shown: true } }, admission.publishToken);
-    say({ visibility: { hidden: false } });
+    sendRequest({ subscribe: { media: "livekit", shown: true } }, admission.publishToken);
+    sendRequest({ visibility: { hidden: false } });
     return { admission, responses };
   }
 
@@ -94,7 +94,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
         participant.leave();
       };
       try {
-        const { admission, responses } = await show(call, guest, participant, id, over);
+        const { admission, responses } = await startPublishing(call, guest, participant, id, over);
         void superviseGuest(participant, admission.joinsWithin, over);
         void drain(participant, responses).finally(end);
         return admission;
@@ -120,12 +120,12 @@ async function drain(participant: Participant, responses: AsyncIterator<JoinResp
 
 /** Aborts `over` when the guest is gone. */
 async function superviseGuest(participant: Participant, joinsWithin: number, over: AbortController): Promise<void> {
-  const mayComeUntil = performance.now() + joinsWithin;
+  const joinDeadline = performance.now() + joinsWithin;
   let missed = 0;
   try {
     for await (const _ of every(pollEvery, undefined, { signal: over.signal, ref: false })) {
-      missed = (await participant.isTaken()) ? 0 : missed + 1;
-      if (missed > 1 && performance.now() > mayComeUntil) over.abort();
+      missed = (await participant.isInRoom()) ? 0 : missed + 1;
+      if (missed > 1 && performance.now() > joinDeadline) over.abort();
     }
   } catch {
     // `over` was aborted.

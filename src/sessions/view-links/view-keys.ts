@@ -39,11 +39,11 @@ const findStatement = findTokens("view-key-find", "view_links", [
 
 /** A link expires no later than the key or login that created it, and loses control when that key loses the scope. */
 function toCredential(row: ViewKeyRow): Credential {
-  const { link_name: name, control, expires_at: ownEnd, ends_at: makersEnd, scopes: makers } = row;
+  const { link_name: name, control, expires_at: ownEnd, ends_at: creatorEnd, scopes: creatorScopes } = row;
   const { client_id: clientId, opens_until: opensUntil } = row;
-  const expiresAt = makersEnd && makersEnd < ownEnd ? makersEnd : ownEnd;
+  const expiresAt = creatorEnd && creatorEnd < ownEnd ? creatorEnd : ownEnd;
   const isGuiControlKey = clientId !== null && clientId !== viewerClientOf(row.id);
-  const mayControl = control && (makers?.includes(controlScope(isGuiControlKey)) ?? true);
+  const mayControl = control && (creatorScopes?.includes(controlScope(isGuiControlKey)) ?? true);
   const person = clientId === null ? {} : { person: { linkId: row.id, clientId } };
   const credential = tokenCredential(row, { scope: viewScope, mayControl, name, ...person });
   return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };

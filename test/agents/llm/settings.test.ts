@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../../src/accounts/store.ts";
-import { longestAnswer } from "../../../src/agents/llm/models.ts";
+import { maxResponseTokens } from "../../../src/agents/llm/models.ts";
 import { costOf, reserve, settleReservation } from "../../../src/agents/llm/spending.ts";
 import { readSpending, writeSettings } from "../../../src/agents/llm/store.ts";
 import { monthNamed } from "../../../src/limits/month.ts";
@@ -237,7 +237,7 @@ test("a refusal of the bundled LLM reports the reason and the next step", async 
 });
 
 /** Upper bound of a request's cost in millionths of a dollar, by the token count of the test provider. */
-const worstCaseOf = (body: unknown): number => tokensOf(body) * 3 + longestAnswer * 15;
+const worstCaseOf = (body: unknown): number => tokensOf(body) * 3 + maxResponseTokens * 15;
 
 test("a cut or abandoned call costs the turn and the account its reservation, which is an upper bound", async () => {
   const { rest: own, agent, spentIn, say } = await spender(100);

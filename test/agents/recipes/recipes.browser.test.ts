@@ -108,7 +108,7 @@ test.each([
   [
     "too long a text",
     { ...smallRecipe, steps: Array(3).fill(type("#a", "a".repeat(99_999))) },
-    /^steps: make the recipe longer/,
+    /^steps: are too long: the recipe must have at most 262144 bytes/,
   ],
 ])("a recipe with %s is refused with the path of the fault", async (_, recipe, fault) => {
   const refused = await make(recipe);
@@ -402,14 +402,16 @@ test("a run rejects parameters that do not fit the recipe, and a recipe of anoth
   expect(await run({ a: "https://example.com", b: "x".repeat(10_001) })).toEqual(
     refusal(saying("recipe_parameters.b")),
   );
-  expect(await run({ a: "x".repeat(2_000), b: "x" })).toEqual(refusal(saying("insert more than 1048576 characters")));
+  expect(await run({ a: "x".repeat(2_000), b: "x" })).toEqual(
+    refusal(saying("must insert at most 1048576 characters")),
+  );
   expect(await run({ a: "file:///x", b: "x" })).toEqual(
     refusal(saying("recipe_parameters: once filled in, start_url: must be http, https")),
   );
   expect(await run({ a: "http://{{b}}" })).toEqual(
     refusal(saying("once filled in, steps\\[1\\].do.action: give text, or clear")),
   );
-  expect(await attempt({ recipe_parameters: { a: "x" } })).toEqual(refusal("recipe_parameters: needs recipe_id"));
+  expect(await attempt({ recipe_parameters: { a: "x" } })).toEqual(refusal("recipe_parameters: requires recipe_id"));
   expect(await attempt({ recipe_id: "rcp_1" })).toEqual([404, "not-found"]);
   const { url, databaseUrl } = scene.service;
   const key = await admin({ DATABASE_URL: databaseUrl }, "create-key", "--account", randomUUID(), "--tier", "free");

@@ -12,13 +12,17 @@ test.each([
   [
     "with a pattern",
     { type: "object", properties: { a: { pattern: "(a+)+$" } } },
-    'has "pattern", which is not among: ',
+    'has the keyword "pattern": use only type, enum, ',
   ],
-  ["with a reference", { type: "object", items: { anyOf: [{ $ref: "http://a.test/" }] } }, 'has "$ref"'],
-  ["with equal items", { type: "object", additionalProperties: { uniqueItems: true } }, 'has "uniqueItems"'],
+  ["with a reference", { type: "object", items: { anyOf: [{ $ref: "http://a.test/" }] } }, 'has the keyword "$ref"'],
+  [
+    "with equal items",
+    { type: "object", additionalProperties: { uniqueItems: true } },
+    'has the keyword "uniqueItems"',
+  ],
   ["too long", { type: "object", description: "x".repeat(16_384) }, "is longer than 16384 characters of JSON"],
-  ["too deep", nested(16), "is more than 16 schemas deep"],
-  ["of too many", { type: "object", anyOf: Array(500).fill({}) }, "has more than 500 schemas in it"],
+  ["too deep", nested(16), "is nested more than 16 schemas deep"],
+  ["of too many", { type: "object", anyOf: Array(500).fill({}) }, "has more than 500 subschemas"],
   ["with NUL", { type: "object", title: "\0" }, "must not contain NUL"],
 ])("a schema %s is refused", (_, schema, fault) => {
   expect(findSchemaFault(schema)).toContain(fault);

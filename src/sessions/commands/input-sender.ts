@@ -4,19 +4,19 @@ import type { InputEvent } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import { within } from "../../platform/deadline.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 
-/** Maximum units of input queued for the worker. Beyond this, the sender must wait. */
+/** Maximum units of input queued for the worker. Beyond this, `send` returns a promise. */
 const max = 256;
 
 /** Characters of text that count as one unit. Each part and each event also counts as one unit. */
-const charactersPerPlace = 4_096;
+const charactersPerUnit = 4_096;
 
 /** Maximum consecutive broken calls without progress. */
 const maxBreaks = 3;
 
-/** Idle milliseconds after which a line ends its call to the worker. */
+/** Milliseconds without input after which the call to the worker ends. */
 const idleAfter = 30_000;
 
-/** Milliseconds for the last input of a line to reach the worker. */
+/** Milliseconds for the last input to reach the worker when the sender is closed. */
 const closeWithin = 2_000;
 
 /** Input of a person, from one client message. */
@@ -27,19 +27,19 @@ export interface Input {
   readonly sequence: number;
 }
 
-/** Progress of a line's input. */
-export interface InputTaken {
-  /** `sequence` of the last message that the worker has taken completely. */
+/** What the worker has done with a client's input so far. */
+export interface InputReceipt {
+  /** `sequence` of the last message that the worker has processed completely. */
   readonly sequence: number;
-  /** Events accepted for the page since the line was opened. */
+  /** Events accepted for the page since the sender was created. */
   readonly accepted: number;
-  /** Events dropped since the line was opened. */
+  /** Events dropped since the sender was created. */
   readonly dropped: number;
 }
 
 export interface InputListener {
   /** Reports progress. Further input is processed after the returned promise resolves. */
-  onTaken(taken: InputTaken): Promise<void> | void;
+  onReceipt(receipt: InputReceipt): Promise<void> | void;
   /** Reports why the queued input was discarded. Later input starts a new stream. */
   onFailed(thrown: unknown): Promise<void> | void;
 }
@@ -56,13 +56,13 @@ export type OpenInput = (
 
 interface Waiting extends SentPart {
   readonly sequence: number;
-  readonly places: number;
+  readonly units: number;
 }
 
 /** One call to the worker. */
-interface Turn {
+interface WorkerCall {
   /** Number of queued parts sent in this call. */
-  given: number;
+  sent: number;
   isIdle: boolean;
 }
 
@@ -71,24 +71,24 @@ interface Turn {
  * queued until the worker acknowledges them. If a call breaks, the next call sends them again; the worker deduplicates
  * them by stream and number.
  */
-export class InputLine {
+export class InputSender {
   readonly #open: OpenInput;
   readonly #listener: InputListener;
   readonly #over = new AbortController();
   /** Unacknowledged parts, in order. */
   readonly #waiting: Waiting[] = [];
-  #places = 0;
+  #units = 0;
   #streamId = randomUUID();
   /** Number of the last part. */
   #number = 0;
   /** Totals of the earlier streams. */
   #before = { accepted: 0, dropped: 0 };
-  #taken: InputTaken = { sequence: 0, accepted: 0, dropped: 0 };
-  #turn: Turn = { given: 0, isIdle: false };
+  #receipt: InputReceipt = { sequence: 0, accepted: 0, dropped: 0 };
+  #call: WorkerCall = { sent: 0, isIdle: false };
   #running: Promise<void> | undefined;
   #room: PromiseWithResolvers<void> | undefined;
-  #rest: PromiseWithResolvers<void> | undefined;
-  #news: PromiseWithResolvers<void> | undefined;
+  #drained: PromiseWithResolvers<void> | undefined;
+  #added: PromiseWithResolvers<void> | undefined;
   #usedAt: number | undefined;
   #isClosed = false;
 
@@ -103,21 +103,21 @@ export class InputLine {
     return this.#add({ events: [...events], release: false, ...epoch }, sequence);
   }
 
-  /** Resolves when all input was taken or failed. */
+  /** Resolves when all queued input was acknowledged or discarded. */
   async drained(): Promise<void> {
     if (this.#waiting.length === 0) return;
-    this.#rest ??= Promise.withResolvers();
-    await this.#rest.promise;
+    this.#drained ??= Promise.withResolvers();
+    await this.#drained.promise;
   }
 
   /**
-   * Sends the remaining input, and releases pressed keys and buttons. Resolves when the worker has taken everything, or
-   * after `closeWithin`.
+   * Sends the remaining input, and releases pressed keys and buttons. Resolves when the worker has acknowledged all of
+   * it, or after `closeWithin`.
    */
   async close(): Promise<void> {
-    if (this.#usedAt !== undefined) void this.#add({ events: [], release: true }, this.#taken.sequence);
+    if (this.#usedAt !== undefined) void this.#add({ events: [], release: true }, this.#receipt.sequence);
     this.#isClosed = true;
-    this.#notifyNews();
+    this.#notifyAdded();
     await within(this.#running ?? Promise.resolve(), closeWithin, undefined);
     this.#over.abort();
   }
@@ -126,27 +126,27 @@ export class InputLine {
     if (this.#isClosed) return undefined;
     this.#usedAt = performance.now();
     this.#number += 1;
-    const places = placesOf(part.events);
-    this.#waiting.push({ ...part, number: this.#number, sequence, places });
-    this.#places += places;
-    this.#notifyNews();
+    const units = unitsOf(part.events);
+    this.#waiting.push({ ...part, number: this.#number, sequence, units });
+    this.#units += units;
+    this.#notifyAdded();
     this.#running ??= this.#run();
-    if (this.#places < max) return undefined;
+    if (this.#units < max) return undefined;
     this.#room ??= Promise.withResolvers();
     return this.#room.promise;
   }
 
   async #run(): Promise<void> {
     for (let breaks = 0; this.#waiting.length > 0 && !this.#over.signal.aborted; ) {
-      const turn = { given: 0, isIdle: false };
-      this.#turn = turn;
-      const idle = setInterval(() => this.#restIfIdle(turn), idleAfter);
+      const call = { sent: 0, isIdle: false };
+      this.#call = call;
+      const idle = setInterval(() => this.#endIfIdle(call), idleAfter);
       try {
-        for await (const progress of this.#open(this.#streamId, this.#give(turn), this.#over.signal)) {
+        for await (const progress of this.#open(this.#streamId, this.#partsFor(call), this.#over.signal)) {
           breaks = 0;
           await this.#settle(progress);
         }
-        if (turn.given > 0)
+        if (call.sent > 0)
           throw fail("driver-error", { worker_lost: true }, { detail: "the worker ended the input stream" });
       } catch (thrown) {
         const isBroken = asFailure(thrown).extensions.worker_lost === true;
@@ -160,29 +160,29 @@ export class InputLine {
   }
 
   /** Yields queued and new parts to a call, including unacknowledged parts of an earlier call. */
-  async *#give(turn: Turn): AsyncGenerator<SentPart> {
-    while (turn === this.#turn && !turn.isIdle) {
-      const part = this.#waiting[turn.given];
+  async *#partsFor(call: WorkerCall): AsyncGenerator<SentPart> {
+    while (call === this.#call && !call.isIdle) {
+      const part = this.#waiting[call.sent];
       if (part) {
-        turn.given += 1;
+        call.sent += 1;
         yield part;
       } else if (this.#isClosed) return;
       else {
-        this.#news ??= Promise.withResolvers();
-        await this.#news.promise;
+        this.#added ??= Promise.withResolvers();
+        await this.#added.promise;
       }
     }
   }
 
   async #settle({ number, accepted, dropped }: InputProgress): Promise<void> {
-    let { sequence } = this.#taken;
+    let { sequence } = this.#receipt;
     for (let first = this.#waiting[0]; first && first.number <= number; first = this.#waiting[0]) {
       sequence = first.sequence;
       this.#drop(1);
     }
     const { accepted: before, dropped: droppedBefore } = this.#before;
-    this.#taken = { sequence, accepted: before + accepted, dropped: droppedBefore + dropped };
-    await this.#listener.onTaken(this.#taken);
+    this.#receipt = { sequence, accepted: before + accepted, dropped: droppedBefore + dropped };
+    await this.#listener.onReceipt(this.#receipt);
     this.#notifyRoom();
   }
 
@@ -197,45 +197,45 @@ export class InputLine {
   #drop(parts: number): void {
     const dropped = this.#waiting.splice(0, parts);
     // The worker may acknowledge parts from an earlier call that this call has not sent yet.
-    this.#turn.given = Math.max(0, this.#turn.given - dropped.length);
-    for (const { places } of dropped) this.#places -= places;
+    this.#call.sent = Math.max(0, this.#call.sent - dropped.length);
+    for (const { units } of dropped) this.#units -= units;
   }
 
-  #restIfIdle(turn: Turn): void {
+  #endIfIdle(call: WorkerCall): void {
     const isUsed = performance.now() - (this.#usedAt ?? 0) < idleAfter;
-    if (isUsed || turn !== this.#turn || this.#waiting.length > 0) return;
-    turn.isIdle = true;
+    if (isUsed || call !== this.#call || this.#waiting.length > 0) return;
+    call.isIdle = true;
     this.#renew();
-    this.#notifyNews();
+    this.#notifyAdded();
   }
 
   /** Starts a new stream, so that the worker cannot confuse its parts with parts of the previous stream. */
   #renew(): void {
     this.#streamId = randomUUID();
     this.#number = 0;
-    this.#before = this.#taken;
+    this.#before = this.#receipt;
   }
 
-  #notifyNews(): void {
-    this.#news?.resolve();
-    this.#news = undefined;
+  #notifyAdded(): void {
+    this.#added?.resolve();
+    this.#added = undefined;
   }
 
   #notifyRoom(): void {
-    if (this.#places < max) {
+    if (this.#units < max) {
       this.#room?.resolve();
       this.#room = undefined;
     }
     if (this.#waiting.length === 0) {
-      this.#rest?.resolve();
-      this.#rest = undefined;
+      this.#drained?.resolve();
+      this.#drained = undefined;
     }
   }
 }
 
-function placesOf(events: readonly InputEvent[]): number {
+function unitsOf(events: readonly InputEvent[]): number {
   const texts = events.map(({ event }) =>
     typeof event.value === "object" && "text" in event.value ? event.value.text.length : 0,
   );
-  return 1 + events.length + Math.floor(texts.reduce((sum, length) => sum + length, 0) / charactersPerPlace);
+  return 1 + events.length + Math.floor(texts.reduce((sum, length) => sum + length, 0) / charactersPerUnit);
 }
