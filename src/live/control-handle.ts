@@ -28,7 +28,7 @@ export interface ControlHandleParts {
   readonly audit: AuditLog;
 }
 
-/** Maximum milliseconds that commands wait for earlier input, so that a hanging page can still be left or reloaded. */
+/** Maximum milliseconds that commands wait for earlier input. A page that hangs can still be left or reloaded. */
 const afterInputWithin = 1_000;
 
 /** Actions of one viewer on its session. The session's row and the worker decide whether an action is allowed. */
@@ -53,7 +53,7 @@ export interface ControlHandle {
   close(): Promise<void>;
 }
 
-/** Creates the control handle of a viewer. The listener is notified about the viewer's input. */
+/** Creates the control handle of a viewer. `listener` receives the progress of the viewer's input. */
 export function createControlHandle(
   parts: ControlHandleParts,
   call: Call,

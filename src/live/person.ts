@@ -20,7 +20,13 @@ export function mayControl({ principal }: Pick<Call, "principal">): boolean {
 /** Throws `forbidden` if the caller may only watch. */
 export function assertMayControl(call: Pick<Call, "principal">): void {
   if (!mayControl(call))
-    throw fail("forbidden", {}, { detail: "the link is for watching only: ask for one that controls" });
+    throw fail(
+      "forbidden",
+      {},
+      {
+        detail: "the key or link allows only watching: use a key with the scope sessions:write, or a link with control",
+      },
+    );
 }
 
 /** Throws `not-found` if the caller's link is for another session. */

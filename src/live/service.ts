@@ -40,7 +40,7 @@ const maxBuffered = { items: 16 };
 
 function viewerOf(call: Call, { name }: LiveJoin, id: string): LiveViewer {
   const { principal } = call;
-  // Names of keys and users are not disclosed to viewers with a link.
+  // Other viewers see the name, so the name of a key or user is not used, only that of a link.
   const linkName = principal.sessionId === undefined ? "" : principal.name;
   const clientId = viewerClientId(call, id);
   return create(LiveViewerSchema, { id, clientId, name: name || linkName || "Viewer", canControl: mayControl(call) });
@@ -110,7 +110,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     }
   }
 
-  /** Adds what the worker does not know: whether an agent has the session, and whether there is a media server. */
+  /** Adds what the worker does not know: whether an agent drives the session, and whether there is a media server. */
   async function complete(call: Call, id: string, response: JoinResponse): Promise<JoinResponse> {
     const { control } = response.state ?? {};
     if (response.hello && !participants) response.hello.media = "frames";
@@ -196,9 +196,10 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 type Outbox = BoundedQueue<JoinResponse>;
 type JoinResponseInit = MessageInitShape<typeof JoinResponseSchema>;
 
-/** Control handle of a viewer, the viewer's participant in the session's room, and its frames. */
+/** Objects that belong to one viewer. */
 interface ViewerParts {
   readonly control: ControlHandle;
+  /** Participant in the session's media room; undefined without a media server. */
   readonly participant: Participant | undefined;
   readonly frames: ViewerFrames;
 }

@@ -5,7 +5,7 @@ import { BoundedQueue } from "../platform/bounded-queue.ts";
 import { callerOf } from "../sessions/commands/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 
-/** Frames in flight to a viewer. With two, the next frame travels while the viewer shows the last. */
+/** Maximum unacknowledged frames of a viewer. With two, the next frame is in transit while the viewer shows one. */
 const maxInFlight = 2;
 
 /** Stream of a session's frames from its worker. */
@@ -78,13 +78,13 @@ export class SharedFrames {
   }
 }
 
-/** Frames of one viewer. Holds the newest frame while two are unacknowledged. */
+/** Sends frames to one viewer. While two frames are unacknowledged, holds back the newest one. */
 export class ViewerFrames {
   readonly outbox: BoundedQueue<JoinResponse>;
   readonly #shared: SharedFrames;
   readonly #call: Call;
   readonly #sessionId: string;
-  #phase: "joining" | "in" | "gone" = "joining";
+  #phase: "joining" | "joined" | "left" = "joining";
   #isHidden = false;
   /** Whether the viewer shows the LiveKit video. */
   #hasVideo = false;
@@ -101,12 +101,12 @@ export class ViewerFrames {
 
   /** Starts the frames, unless the viewer has left. */
   start(): void {
-    if (this.#phase === "joining") this.#phase = "in";
+    if (this.#phase === "joining") this.#phase = "joined";
     this.#attend();
   }
 
   leave(): void {
-    this.#phase = "gone";
+    this.#phase = "left";
     this.#attend();
   }
 
@@ -129,9 +129,9 @@ export class ViewerFrames {
     this.#send();
   }
 
-  /** Joins or leaves the shared stream. Sends the last frame to a viewer that sees it. */
+  /** Joins the shared stream and sends its last frame if the viewer shows frames. Leaves the stream otherwise. */
   #attend(): void {
-    if (this.#phase === "in" && !this.#isHidden && !this.#hasVideo) {
+    if (this.#phase === "joined" && !this.#isHidden && !this.#hasVideo) {
       this.#source ??= this.#shared.join(this.#call, this.#sessionId, this);
       if (this.#source.last) this.offer(this.#source.last);
     } else if (this.#source) {
@@ -152,7 +152,7 @@ export class ViewerFrames {
   #send(): void {
     if (!this.#pending || this.#inFlight.length >= maxInFlight) return;
     this.#inFlight.push(this.#pending.frame?.sequence ?? 0n);
-    // Needs no wait: the queue has at most the frames in flight.
+    // Not awaited: of all messages in the queue, at most `maxInFlight` are frames.
     void this.outbox.push(this.#pending);
     this.#pending = undefined;
   }

@@ -39,7 +39,7 @@ export async function reserveProfile(
   const profile = await lockProfile(tx, profileId, accountId);
   if (!profile) throw noProfile();
   if (profile.engine !== null && profile.engine !== engineOf(runtime)) {
-    const detail = `the profile is one of ${profile.engine}, which ${runtime} cannot read: use a runtime of ${profile.engine}`;
+    const detail = `the profile was saved by ${profile.engine}, and ${runtime} cannot read it: use a runtime with the engine ${profile.engine}`;
     throw fail("driver-not-integrated", { runtime }, { detail });
   }
   const holder = await findHolder(tx, profileId);

@@ -31,13 +31,13 @@ import {
 
 /** Milliseconds. */
 const times = {
-  /** Timeout for transferring a store from a worker, including up to 10 s of packing. */
+  /** Timeout for a transfer from a worker, which first closes the browser and packs for at most 5 s. */
   transfer: 45_000,
   /** Lifetime of a claim that its gateway does not renew. */
   claim: 8_000,
   /** Interval of renewals. */
   renew: 2_000,
-  /** Age at which a store without a profile counts as left over: no upload takes this long. */
+  /** Age at which a store that no profile refers to is deleted. No upload takes this long. */
   orphan: 300_000,
 };
 
@@ -79,7 +79,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const tier = limits.of(account);
     const others = await sumStorage(tx, use.account_id, use.profile_id);
     const total = others + sizeBytes;
-    // The account is notified even if the save is rejected, so that it learns the reason.
+    // The account is notified even if the save is rejected, because storage use is the reason.
     await reportThresholds(parts, tx, {
       accountId: use.account_id,
       tier: tier.name,
@@ -94,7 +94,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     return `the account's profiles would exceed their limit: ${counted(total, "byte")} of ${tier.profileStorageBytes}`;
   }
 
-  /** Makes a store the next version of the profile, unless the use is already settled. */
+  /** Makes a store the next version of the profile, unless the save was already accepted or has failed. */
   async function commit(use: ProfileUse, { id, sizeBytes, engine }: UploadedStore): Promise<void> {
     await db.transaction(async (tx) => {
       const obstacle = await findObstacle(tx, use, { id, sizeBytes, engine });
@@ -172,7 +172,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   }
 
   async function failOverdue(): Promise<void> {
-    for (const sessionId of await findOverdue(db, 100)) await fail(sessionId, "its worker did not come back in time");
+    for (const sessionId of await findOverdue(db, 100)) await fail(sessionId, "the worker did not reconnect in time");
   }
 
   async function deleteInterrupted(): Promise<void> {

@@ -14,7 +14,7 @@ export interface UploadedStore {
   readonly engine: string;
 }
 
-/** Thrown if the worker sent something other than the profile's store. A retry would not help. */
+/** Thrown if the store that the worker sent is empty, too large or of another profile. A retry would not help. */
 export class InvalidStore extends Error {
   override readonly name = "InvalidStore";
 }

@@ -13,11 +13,11 @@ const times = {
    * Time that other sessions wait for a save: the worker closes the browser, packs for at most 5 s, and sends 32 MiB.
    */
   held: 20_000,
-  /** When a missing save counts as failed; a worker that restarts is back sooner. */
+  /** When a missing save counts as failed. A worker that restarts reconnects sooner. */
   due: 600_000,
 };
 
-/** End of a session. Has only what the end of a profile use needs. */
+/** End of a session that used a profile. */
 export interface ProfileSessionEnd {
   readonly sessionId: string;
   /** Whether the session never became live, so that there is nothing to save. */
@@ -28,13 +28,13 @@ export interface ProfileSessionEnd {
 
 /** Uses of profiles by sessions. Each use ends once: the save is accepted, or fails with an event. */
 export interface ProfileUses {
-  /** Starts the use of a reserved profile. Outstanding saves of earlier sessions fail. */
+  /** Starts the use of a reserved profile. Outstanding saves of ended sessions fail. */
   begin(tx: Tx, use: ProfileUse): Promise<void>;
   /** Records the end of a session. If the worker has a profile to save, announces the save to the gateways. */
   end(tx: Tx, end: ProfileSessionEnd): Promise<void>;
   /** Records the failure of a session's save, unless the save was already settled. */
   fail(tx: Tx, sessionId: string, detail: string): Promise<void>;
-  /** Announces again the saves that wait on a worker. Returns the saves that are no longer needed. */
+  /** Announces again the saves that a worker reports as pending. Returns those that are no longer needed. */
   announcePending(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
 }
 

@@ -49,7 +49,7 @@ export interface ProfileUsesTable {
   held_until: Date | null;
   /** When a missing save counts as failed; null while the session runs. */
   due_at: Date | null;
-  /** Until when a gateway has claimed the save, unless it renews the claim. */
+  /** Expiry of a gateway's claim to fetch the save; null if unclaimed. */
   taken_until: ColumnType<Date | null, undefined, Date | null>;
 }
 

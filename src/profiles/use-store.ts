@@ -2,7 +2,7 @@ import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import { isHeld } from "./store.ts";
 
-/** A session that uses a profile, and whose save is outstanding. */
+/** Use of a profile by a session, until its save is accepted or has failed. */
 export interface ProfileUse {
   readonly session_id: string;
   readonly profile_id: string;
@@ -55,7 +55,7 @@ export async function settleLateUses(tx: Tx, profileId: string): Promise<Profile
     .execute();
 }
 
-/** Condition: a use is overdue. */
+/** Condition: the save of an ended session is overdue. */
 export const usesAreOverdue: RawBuilder<SqlBool> = sql`exists (select from profile_uses where due_at < app_now())`;
 
 /** Finds sessions whose saves are overdue. */
@@ -101,7 +101,7 @@ export async function renewClaim(db: Database, sessionId: string, forMs: number)
   await db.sql.updateTable("profile_uses").set({ taken_until }).where("session_id", "=", sessionId).execute();
 }
 
-/** Finds those of the given sessions that were on a worker and have an outstanding save. */
+/** Returns those of the given sessions that were placed on the worker and whose save is outstanding. */
 export async function findOutstanding(db: Database, workerId: string, sessionIds: readonly string[]) {
   return db.sql
     .selectFrom("profile_uses as u")

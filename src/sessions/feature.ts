@@ -17,7 +17,7 @@ export const sessions = defineService({
     jobs: [
       sweepTask(() => sweepCdpTokens(parts.db), "failed to sweep tokens of ended sessions"),
       sweepTask(() => deleteLapsedFetches(parts.db), "failed to sweep lapsed fetches"),
-      sweepTask(() => sweepWaits(parts.db), "failed to sweep the places of creates"),
+      sweepTask(() => sweepWaits(parts.db), "failed to sweep expired waits for slots"),
       sweepTask(() => sweepCapacityWaits(parts.db), "failed to sweep waits for capacity"),
     ],
   }),

@@ -21,7 +21,7 @@ export interface SessionEndParts {
 
 export interface EndCause {
   readonly reason: StoredEndedReason;
-  /** Observed cause of a fault. */
+  /** Cause of a failure, for the terminal event. */
   readonly detail?: string;
   /** Whether the worker is lost, so that it cannot save the profile. */
   readonly isWorkerGone?: boolean;

@@ -18,7 +18,7 @@ export function toStoredOptions(request: CreateSessionRequest): StoredOptions {
   };
 }
 
-/** Fields that a later release stored are ignored. */
+/** Ignores fields that a later release has stored. */
 const read = { ignoreUnknownFields: true };
 
 /** Converts stored options to fields of the session's message. */

@@ -13,7 +13,7 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { endSessions, type SessionEndParts } from "./session-end.ts";
 
-/** Milliseconds until the next check of an account whose sessions continue beyond their quota. */
+/** Milliseconds until the next check of an account that still has sessions beyond their quota. */
 const checkAgainAfter = 1_000;
 /** Maximum accounts per check. */
 const atOnce = 1_000;
@@ -60,7 +60,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
   const quotaOfSession = (account: Entitlement, { tier }: MonthUsage["running"][number]): number =>
     Math.max(quotaOf(account), quotaOf({ ...account, tier }));
 
-  /** Returns until when a forecast holds: the end of the month, or the expiry of an override. */
+  /** Returns when the quota or usage changes by itself: at the end of the month, or when an override expires. */
   function validUntil(account: Entitlement): number {
     const ends = limits.overrides(account).map(({ expiresAt }) => Date.parse(expiresAt));
     return Math.min(monthAt(clock.now()).endsAt, ...ends);

@@ -87,7 +87,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     }
     const overdue = running.filter((id) => now - (missing.get(id) ?? now) > missingFor);
     if (overdue.length === 0) return;
-    const detail = `worker ${workerId} no longer had the session`;
+    const detail = `the worker ${workerId} no longer has the session`;
     await db.transaction(async (tx) => {
       await endSessions(parts, tx, await lockRunning(tx, { ids: overdue }), { reason: "crashed", detail });
     });

@@ -37,11 +37,11 @@ export interface SessionsParts extends Omit<SessionLaunchParts & FetchParts, "sl
 export interface Sessions extends SessionCommands {
   /** Launches a session, and resolves when it is live. */
   launch(caller: SessionCreator, request: CreateSessionRequest, connection?: ConnectionPlan): Promise<Session>;
-  /** Returns the live session that a connecting client named; undefined if there is none. Awaits its launch. */
+  /** Returns the live or paused session that a connecting client named; undefined if none. Waits for its launch. */
   findNamed(caller: SessionCaller, name: string): Promise<string | undefined>;
   /** Returns a session. Throws `not-found`, or `session-destroyed` for an ended one unless `includeEnded`. */
   find(caller: SessionCaller, id: string, includeEnded?: boolean): Promise<SessionRow>;
-  /** Throws like `find`, but reads a cache that is at most 5 s old. */
+  /** Throws like `find`, but reads a cache of routes, which is usually at most 5 s old. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
   /** Returns the agent session that drives a session; null if there is none. Reads the cache of `assertRunning`. */
   agentOf(caller: SessionCaller, id: string): Promise<string | null>;
@@ -51,7 +51,7 @@ export interface Sessions extends SessionCommands {
   /** Follows the events of a session until the session ends. */
   readonly follow: SessionEvents;
   readonly update: UpdateSession;
-  /** Ends sessions whose accounts have no minutes left. */
+  /** Ends sessions whose accounts have no minutes left or are disabled. */
   readonly quotaTask: DueTask;
   /** Ends a session and its browser. Throws `not-found`, or `session-destroyed` if the session had already ended. */
   end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;
@@ -79,7 +79,8 @@ export function createSessions(parts: SessionsParts): Sessions {
   }
 
   /**
-   * Commands the worker to end the browser. If the command fails, the worker ends the browser at its next heartbeat.
+   * Sends the worker the command to end the browser. If the command fails, the worker ends the browser at its next
+   * heartbeat.
    */
   async function notifyWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
     const link = channels.to(route.worker);

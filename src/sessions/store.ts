@@ -54,7 +54,7 @@ interface SessionCondition {
   readonly placementEpoch?: bigint;
 }
 
-/** Milliseconds that a session may stay provisioning. Both attempts of a launch end within this time. */
+/** Milliseconds after which a session that is still provisioning is ended. Both attempts of a launch are shorter. */
 export const provisionWithin = 90_000;
 
 /** Milliseconds after expiry until the service ends a session that its worker has not ended. */
@@ -197,7 +197,7 @@ export async function transitionAll(
 export const livePatch = () => ({ live_at: rightNow() });
 
 /**
- * Last heartbeat of a session's worker. It stands for the end of a session on a lost worker, whose actual time is
+ * Last heartbeat of a session's worker. Used as the end time of a session on a lost worker, whose actual end time is
  * unknown.
  */
 const lastHeartbeat = sql<Date | null>`(select heard_at from worker_leases where worker_leases.worker_id = sessions.worker_id)`;
@@ -252,7 +252,7 @@ export async function lockRunning(tx: Tx, which: RunningSessions): Promise<strin
   return rows.map(({ id }) => id);
 }
 
-/** Locks a session for an event of its worker. */
+/** Locks a session and returns its row. */
 export async function lockSession(tx: Tx, id: string): Promise<SessionRow | undefined> {
   return tx.sql.selectFrom("sessions").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
 }
@@ -308,7 +308,7 @@ export async function listSessions(db: Queryable, query: SessionListQuery): Prom
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** Data of a session that commands need. */
+/** Columns of a session and its worker that commands need. */
 export interface RouteRow {
   readonly id: string;
   readonly account_id: string;

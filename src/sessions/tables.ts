@@ -4,12 +4,12 @@ import type { StoredLogLevel } from "../accounts/settings.ts";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 
-/** Further options of a session. Absent ones have their defaults. */
+/** Further options of a session. Absent options have their defaults. */
 export interface StoredOptions {
   readonly allowed_domains?: readonly string[];
-  /** In the JSON of its message. */
+  /** Message `Block` as protobuf JSON. */
   readonly block?: JsonObject;
-  /** In the JSON of its message. */
+  /** Message `Geolocation` as protobuf JSON. */
   readonly geolocation?: JsonObject;
   readonly webdriver?: boolean;
 }
@@ -53,11 +53,11 @@ export interface SessionsTable {
   agent_session_id: ColumnType<string | null, undefined, string | null>;
   /** Name of a session that a connecting client created. Unique among the running sessions of the account. */
   connect_name: ColumnType<string | null, string | null, never>;
-  /** Number of changes of the session by clients. */
+  /** Number of updates by clients. The worker ignores timeouts with an earlier number. */
   timeouts_number: Generated<number>;
   /** Level of the session's log; null for sessions created before logs existed. */
   logs: ColumnType<StoredLogLevel | null, StoredLogLevel, never>;
-  /** User, or key without a user, who created the session; null if unknown. */
+  /** User that created the session, or key if the key has no user; null if unknown. */
   made_by: ColumnType<string | null, string | null, never>;
   /** Tier of the account at creation; its limits apply to the session. */
   tier: ColumnType<string, string, never>;
@@ -76,7 +76,7 @@ interface CdpTokensTable {
   revoked_at: Date | null;
 }
 
-/** One-time tickets with which a client of a key connects. */
+/** One-time tickets with which CDP clients connect in place of an API key. */
 interface ConnectTicketsTable {
   id: string;
   key_id: string;
@@ -88,7 +88,7 @@ interface ConnectTicketsTable {
   used_at: Date | null;
 }
 
-/** Creates that wait at the concurrency limit of their account. Emptied by a crash of PostgreSQL. */
+/** Creates that wait at the concurrency limit of their account. A crash of PostgreSQL empties this unlogged table. */
 interface SlotWaitsTable {
   /** Id of the session to create. */
   id: string;

@@ -45,7 +45,7 @@ const nextSteps: Readonly<Record<ErrorSlug, RegExp>> = {
   internal: /[Tt]ry again/,
   "driver-error": /check the address/,
   "byok-llm-required": /leave model out/,
-  "driver-not-integrated": /create one of chromium/,
+  "driver-not-integrated": /create a session with runtime chromium/,
   "feature-unavailable": /watch (?:by|through) a view link/,
   "capacity-unavailable": /try again in a moment/,
   "session-timeout": /try again/,

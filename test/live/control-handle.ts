@@ -146,7 +146,10 @@ export function controlHandleTests(sceneOf: () => ControlScene): void {
     const viewer = await join(0, {}, await makeKey({ control: false }));
     viewer.send({ take_control: {} });
     const { refused } = await viewer.receive((message) => message.refused);
-    expect([refused.status, refused.detail]).toEqual([403, "the link is for watching only: ask for one that controls"]);
+    expect([refused.status, refused.detail]).toEqual([
+      403,
+      "the key or link allows only watching: use a key with the scope sessions:write, or a link with control",
+    ]);
     viewer.send({ input: { events: click(60, 300) } });
     viewer.send({ heartbeat: {} });
     await viewer.receive(({ heartbeat }) => heartbeat);

@@ -42,7 +42,9 @@ describe("damaged databases", () => {
   const files = writeLocalStorage([{ origin: "https://a.example", localStorage: [{ name: "a", value: "b" }] }], 0);
 
   test("a missing manifest is an error, and a missing database is empty", () => {
-    expect(() => readLevelDb(new Map([...files].filter(([name]) => name === "CURRENT")))).toThrow(/no manifest/);
+    expect(() => readLevelDb(new Map([...files].filter(([name]) => name === "CURRENT")))).toThrow(
+      /expected the manifest/,
+    );
     expect(readLocalStorage(new Map())).toEqual([]);
   });
 

@@ -56,10 +56,10 @@ const longestCookie = 4_096;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Fault of a body that is no JSON object. */
+/** Fault of a body that is not a JSON object. */
 export const noState: FieldFault = { field: "body", message: "must be a JSON object with cookies and origins" };
 
-/** Reads a storage state of a client. Returns its faults if it is not valid. */
+/** Validates a storage state of a client. Returns its faults if it is not valid. */
 export function readState(json: unknown): { readonly state: StorageState } | { readonly faults: FieldFault[] } {
   if (!isFields(json)) return { faults: [noState] };
   const faults: FieldFault[] = [];
@@ -71,7 +71,7 @@ export function readState(json: unknown): { readonly state: StorageState } | { r
     checkOrigin(origin, `origins[${index}]`, faults);
     items += Array.isArray(origin.localStorage) ? origin.localStorage.length : 0;
   }
-  if (items > max.items) faults.push({ field: "origins", message: `must have at most ${max.items} items in all` });
+  if (items > max.items) faults.push({ field: "origins", message: `must have at most ${max.items} items in total` });
   if (faults.length > 0) return { faults };
   // Checked above.
   return {

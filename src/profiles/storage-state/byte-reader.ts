@@ -13,7 +13,7 @@ export class ByteReader {
   }
 
   bytes(length: number): Buffer {
-    if (length > this.left) throw new Error("the data is truncated");
+    if (length > this.left) throw new Error(`expected ${length} more bytes, got ${this.left}`);
     this.at += length;
     return this.#bytes.subarray(this.at - length, this.at);
   }
@@ -22,7 +22,7 @@ export class ByteReader {
     return this.bytes(1).readUInt8();
   }
 
-  /** Reads a variable-length integer of at most 53 bits, 7 bits per byte. */
+  /** Reads a variable-length integer of at most 8 bytes, with 7 bits per byte. */
   varint(): number {
     let value = 0;
     for (let factor = 1; factor <= 2 ** 49; factor *= 128) {
@@ -30,7 +30,7 @@ export class ByteReader {
       value += (byte & 127) * factor;
       if (byte < 128) return value;
     }
-    throw new Error("a number is too long");
+    throw new Error("expected a number of at most 8 bytes, got a longer one");
   }
 
   /** Reads bytes preceded by their length. */

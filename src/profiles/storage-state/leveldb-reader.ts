@@ -18,9 +18,9 @@ const logHeader = 7;
 /** Types of log records: a whole one, or parts of a longer one. */
 const part = { full: 1, first: 2, middle: 3, last: 4 };
 
-/** Entries of a manifest that matter here. */
+/** Tags of the manifest entries that are used. */
 const editTag = { log: 2, deletedTable: 6, newTable: 7 };
-/** Fields of each entry of a manifest. Tables have a level and a number. */
+/** Fields of manifest entries by tag. Entries for tables start with a level and a number. */
 const editFields: Readonly<Record<number, readonly ("varint" | "sized")[]>> = {
   1: ["sized"],
   2: ["varint"],
@@ -40,8 +40,8 @@ const compression = { none: 0, snappy: 1 };
 
 /**
  * Reads all entries of a LevelDB database (github.com/google/leveldb, doc/log_format.md and doc/table_format.md). Keys
- * are Latin-1 strings of their bytes. The content comes from a browser that ran hostile pages, so everything is checked
- * against the size of the files. Checksums are ignored: the newest log may be cut anywhere.
+ * are Latin-1 strings of their bytes. The content comes from a browser that ran hostile pages, so all lengths are
+ * checked against the size of the files. Checksums are ignored. The newest log may end within a record.
  */
 export function readLevelDb(files: LevelDbFiles): Map<string, Buffer> {
   return new LevelDbReader(files).read();
@@ -73,7 +73,7 @@ class LevelDbReader {
   /** Returns the numbers of the tables in use, and of the oldest log in use. */
   #readManifest(name: string): { readonly tables: ReadonlySet<number>; readonly oldestLog: number } {
     const manifest = this.#files.get(name);
-    if (!manifest) throw new Error("the database has no manifest");
+    if (!manifest) throw new Error(`expected the manifest ${JSON.stringify(name.slice(0, 64))}, got no such file`);
     const tables = new Set<number>();
     let oldestLog = 0;
     for (const record of readLog(manifest)) {
@@ -81,7 +81,7 @@ class LevelDbReader {
       while (edit.left > 0) {
         const tag = edit.varint();
         const fields = editFields[tag]?.map((field) => edit[field]());
-        if (!fields) throw new Error("the manifest has an unknown entry");
+        if (!fields) throw new Error(`expected a known manifest tag, got ${tag}`);
         const [first, second] = fields.map(Number);
         if (tag === editTag.log) oldestLog = first ?? 0;
         else if (tag === editTag.deletedTable) tables.delete(second ?? 0);
@@ -94,9 +94,14 @@ class LevelDbReader {
   #readTable(number: number): void {
     const padded = String(number).padStart(6, "0");
     const table = this.#files.get(`${padded}.ldb`) ?? this.#files.get(`${padded}.sst`);
-    if (!table || table.length < footerLength) throw new Error("a table is missing");
+    if (!table || table.length < footerLength)
+      throw new Error(
+        `expected table ${number} with at least ${footerLength} bytes, got ${table?.length ?? "no file"}`,
+      );
     const footer = new ByteReader(table, table.length - footerLength);
-    if (table.readBigUInt64LE(table.length - 8) !== tableMagic) throw new Error("a table has another format");
+    const magic = table.readBigUInt64LE(table.length - 8);
+    if (magic !== tableMagic)
+      throw new Error(`expected the magic number ${tableMagic} in table ${number}, got ${magic}`);
     footer.varint();
     footer.varint();
     const index = this.#block(table, footer.varint(), footer.varint());
@@ -104,7 +109,7 @@ class LevelDbReader {
       const handle = new ByteReader(value);
       for (const entry of blockEntries(this.#block(table, handle.varint(), handle.varint()))) {
         const keyLength = entry.key.length - 8;
-        if (keyLength < 0) throw new Error("a key is too short");
+        if (keyLength < 0) throw new Error(`expected a key of at least 8 bytes, got ${entry.key.length}`);
         const trailer = entry.key.readBigUInt64LE(keyLength);
         const isValue = (trailer & 0xffn) === 1n;
         this.#note(entry.key.subarray(0, keyLength), trailer >> 8n, isValue ? entry.value : undefined);
@@ -116,10 +121,12 @@ class LevelDbReader {
     const block = new ByteReader(table, Math.min(offset, table.length)).bytes(length + blockTrailer);
     const content = block.subarray(0, length);
     const type = block.readUInt8(length);
-    if (type !== compression.none && type !== compression.snappy) throw new Error("a block has another compression");
+    if (type !== compression.none && type !== compression.snappy)
+      throw new Error(`expected block compression 0 or 1, got ${type}`);
     const bytes = type === compression.snappy ? decompressSnappy(content, longest.block) : content;
     this.#decompressed += bytes.length;
-    if (this.#decompressed > longest.all) throw new Error("the database is too large");
+    if (this.#decompressed > longest.all)
+      throw new Error(`expected at most ${longest.all} decompressed bytes, got more`);
     return bytes;
   }
 
@@ -143,7 +150,7 @@ class LevelDbReader {
   }
 }
 
-/** Yields the records of a log. Stops at a record that is cut. */
+/** Yields the records of a log. Stops at a record that is incomplete. */
 function* readLog(log: Buffer): Generator<Buffer, void, undefined> {
   let parts: Buffer[] = [];
   for (let at = 0; at + logHeader <= log.length; ) {
@@ -165,14 +172,14 @@ function* readLog(log: Buffer): Generator<Buffer, void, undefined> {
 
 /** Yields the entries of a block, whose keys omit the prefix that they share with the previous key. */
 function* blockEntries(block: Buffer): Generator<{ readonly key: Buffer; readonly value: Buffer }, void, undefined> {
-  if (block.length < 4) throw new Error("a block is too short");
+  if (block.length < 4) throw new Error(`expected a block of at least 4 bytes, got ${block.length}`);
   const end = block.length - 4 - 4 * block.readUInt32LE(block.length - 4);
-  if (end < 0) throw new Error("a block is too short");
+  if (end < 0) throw new Error(`expected the restart points of a block within its ${block.length} bytes, got more`);
   const entries = new ByteReader(block.subarray(0, end));
   let key = Buffer.alloc(0);
   while (entries.left > 0) {
     const [shared, own, length] = [entries.varint(), entries.varint(), entries.varint()];
-    if (shared > key.length) throw new Error("a key shares too much");
+    if (shared > key.length) throw new Error(`expected a shared prefix of at most ${key.length} bytes, got ${shared}`);
     key = Buffer.concat([key.subarray(0, shared), entries.bytes(own)]);
     yield { key, value: entries.bytes(length) };
   }

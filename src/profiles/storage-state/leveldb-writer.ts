@@ -12,8 +12,8 @@ const logNumber = 2;
 const nextFile = 3;
 
 /**
- * Writes a LevelDB database with these entries (github.com/google/leveldb, doc/log_format.md). All are in its log, from
- * which the browser makes tables when it opens the database.
+ * Writes a LevelDB database with these entries (github.com/google/leveldb, doc/log_format.md). All entries are in the
+ * log, from which the browser creates tables when it opens the database.
  */
 export function writeLevelDb(entries: readonly LevelDbEntry[]): Map<string, Buffer> {
   const edit = Buffer.concat([

@@ -3,12 +3,12 @@ import { Worker } from "node:worker_threads";
 import { type FieldFault, fail, failFaults, maxFaults } from "../../platform/errors.ts";
 import { createLimiter } from "../../platform/limiter.ts";
 
-/** Work of the thread: a profile store to read, or a storage state (JSON) to write. */
+/** Task of the thread: a profile store to read, or a storage state (JSON) to write. */
 export type StateTask =
   | { readonly kind: "read"; readonly store: Uint8Array }
   | { readonly kind: "write"; readonly json: Uint8Array; readonly now: number };
 
-/** Result of the thread: a state or a store, the faults of a state, or why there is none. */
+/** Result of the thread: a state or store (`bytes`), the faults of a state, or the reason why a store was refused. */
 export type StateAnswer =
   | { readonly bytes: Uint8Array }
   | { readonly faults: readonly FieldFault[] }

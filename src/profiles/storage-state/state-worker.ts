@@ -28,7 +28,7 @@ async function readStore(store: Uint8Array): Promise<StateAnswer> {
   return { bytes };
 }
 
-/** Makes a profile store of a storage state. */
+/** Creates a profile store from a storage state. */
 function writeStore(json: Uint8Array, now: number): StateAnswer {
   let parsed: unknown;
   try {

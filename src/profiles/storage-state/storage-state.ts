@@ -39,7 +39,11 @@ export function createStorageState({ db, limits, clock, sealer }: StorageStatePa
     const row = await findProfile(db, id, principal.accountId);
     if (!row) throw noProfile();
     if (row.engine === null || row.engine === engine) return row;
-    throw fail("driver-not-integrated", {}, { detail: `the profile is one of ${row.engine}, not of ${engine}` });
+    throw fail(
+      "driver-not-integrated",
+      {},
+      { detail: `expected a profile of ${engine}, got a profile of ${row.engine}: use another profile` },
+    );
   }
 
   /** Reads and decrypts the store of a profile. */
@@ -117,7 +121,7 @@ export function createStorageState({ db, limits, clock, sealer }: StorageStatePa
       try {
         await replace(call, id, store);
       } finally {
-        // Deletes only a store that the profile does not have.
+        // Deletes the store only if the profile does not refer to it.
         await deleteStore(db, store.id);
       }
       return toProfileMessage(await findOwn(call, id));

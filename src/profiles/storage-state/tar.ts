@@ -1,6 +1,6 @@
 const block = 512;
 
-/** Maximum bytes of the files that are kept. */
+/** Maximum bytes of all files that are read. */
 const longestKept = 128 * 2 ** 20;
 
 /** Reads the files of a directory in a tar archive. Names are relative to the directory. Skips everything else. */
@@ -40,7 +40,7 @@ export async function readTarDirectory(
   return files;
 }
 
-/** Writes a tar archive (POSIX ustar) with files of short names. */
+/** Writes a tar archive (POSIX ustar). File names must have at most 100 bytes. */
 export function writeTar(files: ReadonlyMap<string, Buffer>): Buffer {
   const parts = [...files].flatMap(([name, content]) => {
     const padding = Buffer.alloc((block - (content.length % block)) % block);

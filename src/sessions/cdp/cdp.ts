@@ -67,7 +67,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       await db.transaction(async (tx) => {
         await revokeCdpTokens(tx, sessionId, new Date(clock.now()));
         call.audit(tx, { subject: sessionId });
-        // The identifier of a session stands for all its tokens.
+        // The session's identifier makes gateways check all its tokens again.
         tx.afterCommit(() => bus.publish("bearer-changed", sessionId));
       });
       return create(EmptySchema);

@@ -28,7 +28,7 @@ export interface SessionTokenRow {
   readonly overrides: Override[];
 }
 
-/** Builds the statement that finds tokens of a table by identifier, with additional columns. */
+/** Builds the statement that finds tokens of a table by identifier. `own` are further columns of that table. */
 export function findTokens(name: string, table: string, own: readonly string[]): NamedStatement {
   return {
     name,

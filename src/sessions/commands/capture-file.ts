@@ -26,7 +26,8 @@ export async function collectCapture(
     file.set(part.data, size);
     size += part.data.length;
   }
-  if (!header || size !== file.length) throw fail("driver-error", {}, { detail: "the capture broke off: try again" });
-  const { $typeName: _typeName, $unknown: _unknown, ...said } = header;
-  return create(CaptureResponseSchema, { ...said, data: file });
+  if (!header || size !== file.length)
+    throw fail("driver-error", {}, { detail: "the capture is incomplete: try again" });
+  const { $typeName: _typeName, $unknown: _unknown, ...fields } = header;
+  return create(CaptureResponseSchema, { ...fields, data: file });
 }

@@ -18,7 +18,7 @@ export type Drive = (call: Call, first: DriveRequest) => Promise<Conversation<Dr
 export function createDrive(sessions: Sessions): Drive {
   async function* answer(call: Call, sessionId: string, request: DriveRequest): AsyncGenerator<Answer> {
     if (request.sessionId !== "" && request.sessionId !== sessionId) {
-      throw failFields("validation-failed", { session_id: "is not that of the stream's first message" });
+      throw failFields("validation-failed", { session_id: "must be the one in the first message of the stream" });
     }
     const { navigate, interact, wait, observe, read, capture, state, idempotencyKey } = request;
     // All commands of a stream go to its session; the `id` of a command is ignored.

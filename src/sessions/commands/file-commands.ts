@@ -20,7 +20,7 @@ const chunkBytes = 256 * 1024;
 export interface NewFile {
   readonly name: string;
   readonly data: AsyncIterable<Uint8Array>;
-  /** Expected bytes, if known, so that oversized files are rejected early. */
+  /** Expected bytes, so that oversized files are rejected early; 0 if unknown. */
   readonly announcedBytes: bigint;
   /** Origin of the file, if it is not an upload. */
   readonly source?: FileSource;
@@ -30,7 +30,7 @@ export interface NewFile {
 export interface FileCommands {
   /** Uploads a file. Errors of `data` are rethrown, and the file is not stored. */
   put(caller: SessionCaller, id: string, file: NewFile): Promise<PutFileAnswer>;
-  /** Reads a file, until the session ends. */
+  /** Reads a file. Throws if the session ends meanwhile. */
   read(caller: SessionCaller, id: string, name: string): AsyncIterable<FileChunk>;
   delete(caller: SessionCaller, id: string, name: string): Promise<void>;
   /** Lists files, last changed first. `before` is the position of the last file of the previous page. */

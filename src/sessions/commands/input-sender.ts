@@ -27,7 +27,7 @@ export interface Input {
   readonly sequence: number;
 }
 
-/** What the worker has done with a client's input so far. */
+/** Progress of a client's input at the worker. */
 export interface InputReceipt {
   /** `sequence` of the last message that the worker has processed completely. */
   readonly sequence: number;

@@ -34,12 +34,12 @@ interface KeyHolder {
   readonly keyId?: string;
 }
 
-/** Returns the user of a caller, or its key if the key has no user; undefined for internal callers. */
+/** Returns the user of a caller, or the key of a caller without a user; undefined for internal callers. */
 export function creatorIdOf({ userId, keyId }: SessionCaller["principal"]): string | undefined {
   return userId ?? keyId;
 }
 
-/** Caller that acts for a person, and therefore names its client. */
+/** Caller that acts for a person. `clientId` identifies the person's client. */
 export type PersonCaller = SessionCaller & Required<Pick<SessionCaller, "clientId">>;
 
 /** Caller that creates a session. Repeated attempts create only one session. */

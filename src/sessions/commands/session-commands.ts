@@ -42,7 +42,7 @@ import type { PersonCaller, SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
-/** Milliseconds to wait until a worker's report is stored, which usually takes 20 to 120. */
+/** Milliseconds to wait until a worker's report is stored. Usually 20 to 120 ms suffice. */
 const reportPatience = 1_000;
 
 type StateOf = Pick<GetSessionStateRequest, "id"> & { readonly brief?: boolean };
@@ -54,18 +54,18 @@ export interface SessionCommands {
   wait(caller: SessionCaller, request: WaitRequest): Promise<WaitResponse>;
   observe(caller: SessionCaller, request: ObserveRequest): Promise<Observation>;
   read(caller: SessionCaller, request: ReadRequest): Promise<ReadResponse>;
-  /** With `brief`, leaves out the scroll position, and the title of an only page. */
+  /** With `brief`, leaves out the scroll position and, if there is only one page, its title. */
   getState(caller: SessionCaller, request: StateOf): Promise<SessionState>;
   captureStream(caller: SessionCaller, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
-  /** Follows the active page of a session by small pictures. */
+  /** Streams small pictures of the active page of a session. */
   thumbnails(caller: SessionCaller, id: string): AsyncIterable<Thumbnail>;
   /** Notifies the worker of the control holder. Resolves when no input of the previous holder can reach the page. */
   notifyControl(caller: SessionCaller, id: string): Promise<void>;
   /** Sends a person's input to the page, and returns how much was accepted. */
   sendInput(caller: PersonCaller, id: string, request: SendInputRequest): Promise<SendInputResponse>;
-  /** Opens a line for continuous input of a client. */
+  /** Creates the sender for continuous input of a client. */
   openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputSender;
   /** Reads the selected text, for the client that holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
@@ -160,14 +160,14 @@ export function createSessionCommands(
   const { method } = WorkerService;
   const conflictsWithTurn = { conflictsWithTurn: true };
 
-  /** Waits until the row shows a pause that the worker has reported, so that a GET agrees. */
+  /** Waits until the row shows a pause that the worker has reported, so that a following GET returns it. */
   async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
     const which = { id, accountId, milliseconds: reportPatience };
-    // The pause may be missing from the row: the navigation has succeeded in any case.
+    // Errors are ignored, because the navigation has succeeded in any case.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }
 
-  /** Current command context. Throws if the session has ended. */
+  /** Returns the current command context. Throws if the session has ended. */
   async function currentContext(caller: SessionCaller, id: string): Promise<CommandContext> {
     return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
   }

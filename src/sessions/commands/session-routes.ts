@@ -20,8 +20,8 @@ export interface SessionRoute {
 }
 
 /**
- * Locates sessions. Routes are cached for 5 s, so frequent commands avoid the database. The bus announces when a
- * session ends.
+ * Locates sessions. Routes are cached for 5 s, so frequent commands avoid the database. The bus reports when a session
+ * changes or ends.
  */
 export interface SessionRoutes {
   /** Returns the route of a session, ended or not. Throws `not-found`. */
@@ -41,7 +41,7 @@ export interface SessionRoutes {
   stop(): void;
 }
 
-/** Bounds of the route cache: milliseconds, and `capacity` in routes. */
+/** Limits of the route cache (see `FreshCacheOptions`). Times are in milliseconds. */
 const freshFor = 5_000;
 const staleFor = 60_000;
 const patience = 300;
@@ -95,7 +95,7 @@ export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): Ses
     onEnd: ends.add,
     async awaitStatus({ id, accountId, milliseconds }, isReached) {
       const deadline = performance.now() + milliseconds;
-      // Each change loads the route again.
+      // The cached route may be outdated. Later changes renew it.
       cache.forget(id);
       for (let left = milliseconds; left > 0; left = deadline - performance.now()) {
         const changed = new AbortController();

@@ -9,7 +9,7 @@ import { callerOf, type SessionCaller } from "./session-caller.ts";
 /** Milliseconds between attempts to follow a session that is being launched, or whose worker does not answer. */
 const retryEvery = 2_000;
 
-/** Failures after which a session has no more pictures. A worker of the previous release takes none. */
+/** Failures after which a session has no more pictures. Workers of the previous release do not support pictures. */
 const finals: ReadonlySet<string> = new Set(["session-destroyed", "not-found", "driver-not-integrated"]);
 
 const isFinal = ({ slug }: Failure): boolean => finals.has(slug);

@@ -31,7 +31,7 @@ const times = {
   command: 600_000,
   /** Time after the deadline until this gateway cancels a command. The worker normally enforces the deadline. */
   margin: 2_000,
-  /** Time until the loss of a worker is known: its lease of 8 s and a sweep. */
+  /** Time until the loss of a worker is known: its lease of 8 s, and up to 2 s until the next sweep. */
   lossKnown: 10_000,
   /** Time for a restarted worker to register, which ends its old sessions. */
   registration: 1_500,
@@ -43,7 +43,7 @@ export interface WorkerCommands {
     id: string,
     command: FleetCommand<"unary", I, O>,
     request: MessageInitShape<I>,
-    how?: Pick<CommandTraits, "conflictsWithTurn">,
+    traits?: Pick<CommandTraits, "conflictsWithTurn">,
   ): Promise<MessageShape<O>>;
   /** Runs a command with a streamed response. */
   stream<I extends DescMessage, O extends DescMessage>(
@@ -51,7 +51,7 @@ export interface WorkerCommands {
     id: string,
     command: FleetCommand<"server_streaming", I, O>,
     request: MessageInitShape<I>,
-    how?: StreamTraits,
+    traits?: StreamTraits,
   ): AsyncIterable<MessageShape<O>>;
   /** Runs a command with a streamed request. An error of the request stream fails the command. */
   send<I extends DescMessage, O extends DescMessage>(
@@ -118,11 +118,11 @@ export function isConnectionLost(error: unknown): boolean {
 function assertNoTurn({ stepId, clientId }: SessionCaller, { row, holderClientId }: SessionRoute): void {
   const { running_turn_id: turn } = row;
   if (stepId !== undefined || clientId !== undefined || turn === null || holderClientId !== "") return;
-  const detail = "the agent works on the page: wait for its turn's end";
+  const detail = "a turn of the agent is running: wait until the turn ends, or cancel it";
   throw fail("conflict", { running_turn_id: turn }, { detail });
 }
 
-/** A running command. Aborts when its client leaves, its session ends or its time is up. */
+/** A running command. Aborts when `clientGone` aborts, its session ends or its time is up. */
 class Running {
   readonly options: GrpcCallOptions;
   readonly context: CommandContext;
@@ -134,7 +134,7 @@ class Running {
 
   constructor(
     caller: SessionCaller,
-    gone: AbortSignal,
+    clientGone: AbortSignal,
     route: SessionRoute,
     link: WorkerLink,
     routes: SessionRoutes,
@@ -147,8 +147,8 @@ class Running {
     this.options = { metadata: link.metadata, signal };
     this.context = commandContext(caller, route.row.id, route, timeoutMs);
     const cancel = (): void => this.#controller.abort();
-    if (gone.aborted) cancel();
-    gone.addEventListener("abort", cancel, { once: true });
+    if (clientGone.aborted) cancel();
+    clientGone.addEventListener("abort", cancel, { once: true });
     const unlisten = routes.onEnd(route.row.id, () => {
       this.sessionEnded = true;
       cancel();
@@ -164,7 +164,7 @@ class Running {
       unlisten();
     };
     this.#release = () => {
-      gone.removeEventListener("abort", cancel);
+      clientGone.removeEventListener("abort", cancel);
       this.#settle();
     };
   }
@@ -194,8 +194,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   /**
-   * After a broken connection, waits until the worker is known to be lost or back. Returns a failure, because the
-   * result of the command is unknown.
+   * After the loss of a connection, waits until the session has ended, or the worker is reachable again, or the time is
+   * up. Returns a failure, because the result of the command is unknown.
    */
   async function awaitWorkerState(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
@@ -233,7 +233,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     if (isConnectionLost(error)) return awaitWorkerState(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
-      // The worker's report of the end has not arrived yet: waits for the report.
+      // The row may not show the end yet, because the worker's report is still on its way.
       await assertRunning(id, caller);
       await waitForEnd(routes, id, caller, times.registration);
       await assertRunning(id, caller);
@@ -241,14 +241,14 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     return failure;
   }
 
-  async function begin(caller: SessionCaller, gone: AbortSignal, id: string, traits: CommandTraits) {
+  async function begin(caller: SessionCaller, clientGone: AbortSignal, id: string, traits: CommandTraits) {
     const { isEndless = false, conflictsWithTurn = false } = traits;
     const route = await routes.findRunning(id, caller.principal.accountId);
     if (conflictsWithTurn) assertNoTurn(caller, route);
     if (route.row.status === "provisioning")
       throw fail("conflict", {}, { detail: "the session is being launched: wait until its status is live" });
     const link = channels.to(route.worker);
-    return { link, running: new Running(caller, gone, route, link, routes, isEndless) };
+    return { link, running: new Running(caller, clientGone, route, link, routes, isEndless) };
   }
 
   /**
@@ -263,8 +263,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   return {
-    async run(caller, id, command, request, how = {}) {
-      const { link, running } = await begin(caller, caller.signal, id, how);
+    async run(caller, id, command, request, traits = {}) {
+      const { link, running } = await begin(caller, caller.signal, id, traits);
       using _ = running;
       try {
         const onTrailer = (trailer: Metadata): void => {
@@ -275,7 +275,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
       } catch (error) {
         const failure = await toReportedFailure(error, caller, id, link, running);
         const isOver = await isOutdated(failure, caller, id, running.context.controlEpoch);
-        if (isOver) return this.run(caller, id, command, request, how);
+        if (isOver) return this.run(caller, id, command, request, traits);
         throw failure;
       }
     },
@@ -288,8 +288,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         throw await toReportedFailure(error, caller, id, link, running);
       }
     },
-    async *stream(caller, id, command, request, how = {}) {
-      const { outlivesSession = false, isEndless = false, until = caller.signal } = how;
+    async *stream(caller, id, command, request, traits = {}) {
+      const { outlivesSession = false, isEndless = false, until = caller.signal } = traits;
       const { link, running } = await begin(caller, until, id, { isEndless });
       using _ = running;
       try {

@@ -20,9 +20,9 @@ import { assertOptions, hashOptions, toCreateRequest, writeQuery } from "./conne
 import { insertTicket, ticketOpensFor, ticketText, useTicket } from "./tickets.ts";
 
 /**
- * Milliseconds. `slot`: to wait at the concurrency limit, by default. A client that connects right after closing its
- * connection would otherwise meet its own session, whose end is reported later. `name`: for another client that creates
- * the session of the name. `poll`: between attempts.
+ * Milliseconds. `slot`: default time to wait at the concurrency limit, where the session of the client's previous
+ * connection may still count. `name`: time to wait while another client creates the session with the same name.
+ * `poll`: between attempts.
  */
 const times = { slot: 10_000, name: 2_000, poll: 100 };
 
@@ -42,7 +42,7 @@ export function createConnectMethods(parts: ConnectParts): ConnectMethods {
   const { db, clock, ids, sessions, config } = parts;
   const address = `${config.publicUrl.replace(/^http/, "ws")}/connect`;
 
-  /** Creates a ticket for a call by key. Other callers send their bearer in a header again. */
+  /** Creates a ticket if the caller uses an API key. Other callers send their token again, in a header. */
   async function makeTicket({ principal }: Call, options: ConnectOptions): Promise<string | undefined> {
     if (principal.kind !== "key" || principal.tokenExpiresAt !== undefined || principal.ticketId !== undefined)
       return undefined;
@@ -85,7 +85,7 @@ export function createConnectMethods(parts: ConnectParts): ConnectMethods {
         throw fail(
           "invalid-key",
           {},
-          { detail: "the ticket was used, or is for other options: get /json/version again" },
+          { detail: "the ticket was already used, or is for other options: get /json/version again" },
         );
       const found = await findOrLaunch(parts, call, options);
       call.setHeader("x-session-id", found.id);
@@ -122,7 +122,7 @@ async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOpt
   }
 }
 
-/** Returns the session of a name. Asks its worker, which reports the end of a session up to 120 ms later. */
+/** Returns the running session with a name. Asks its worker too, because the row shows the end up to 120 ms late. */
 async function findNamed(sessions: Sessions, call: Call, name: string): Promise<string | undefined> {
   const id = await sessions.findNamed(call, name);
   if (id === undefined) return undefined;
@@ -146,10 +146,10 @@ async function launch(parts: ConnectParts, call: Call, options: ConnectOptions):
   );
   if (!call.signal.aborted) return id;
   await sessions.end(callerOf(call), id, { reason: "destroyed" });
-  throw fail("session-timeout", {}, { detail: "the client went away while its session was launched" });
+  throw fail("session-timeout", {}, { detail: "the client disconnected while its session was launched" });
 }
 
-/** Relays the client's messages. If the client leaves before its connection is confirmed, ends its own session. */
+/** Relays the client's messages. If the relay ends before the connection is confirmed, ends a session of its own. */
 async function* relay(
   sessions: Sessions,
   call: Call,
@@ -171,7 +171,7 @@ function jsonBody(json: object): HttpBody {
   return create(HttpBodySchema, { contentType: "application/json", data: Buffer.from(JSON.stringify(json)) });
 }
 
-/** Returns the maker of a session that is only a part of its call. A retry of the call creates another session. */
+/** Returns the caller that creates the session of a connection. A retry of the call creates another session. */
 function creatorOf({ db, ids, audit }: ConnectParts, call: Call): SessionCreator {
   return {
     ...callerOf(call),

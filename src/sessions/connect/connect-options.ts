@@ -26,7 +26,7 @@ export function toCreateRequest({ label, viewport, proxy, ...options }: ConnectO
   });
 }
 
-/** Throws if options of a new session accompany `session_id`. */
+/** Throws if `session_id` is combined with options of a new session. */
 export function assertOptions(options: ConnectOptions): void {
   if (options.sessionId === undefined) return;
   const others = Object.keys(toQuery(options)).filter((name) => name !== "session_id");
@@ -47,7 +47,7 @@ function toQuery(options: ConnectOptions): Record<string, string | string[]> {
   );
 }
 
-/** Returns the query of an address with these options, with `?` if it is not empty. */
+/** Returns the options as the query part of a URL: empty, or starting with `?`. */
 export function writeQuery(options: ConnectOptions): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(toQuery(options)))

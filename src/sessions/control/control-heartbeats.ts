@@ -20,7 +20,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Creates the renewals. The first heartbeat is written at once, later heartbeats at most every `renewEvery`. */
+/** Creates the renewer. The first heartbeat is written at once, later heartbeats at most every `renewEvery`. */
 export function createControlHeartbeats({ db, clock, log }: ControlHeartbeatsParts): ControlHeartbeats {
   const waiting = new Map<string, Waiting>();
 

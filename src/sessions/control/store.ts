@@ -96,7 +96,10 @@ export interface ControlHeartbeat {
   readonly inputAt: Date | null;
 }
 
-/** Renews control if the client holds it, by `lapse` milliseconds after the heartbeat and after the last input. */
+/**
+ * Renews control if the client holds it. Control expires `lapse.heartbeat` milliseconds after the heartbeat or
+ * `lapse.input` milliseconds after the last input, whichever is earlier.
+ */
 export async function renewControl(
   db: Queryable,
   heartbeat: ControlHeartbeat,

@@ -16,7 +16,7 @@ export const fetchConnectMs = 2_000;
 /** Milliseconds for the worker's response. */
 export const fetchMarginMs = 5_000;
 
-/** A fetch, and what it has in common with fetches that share its browser. */
+/** A validated fetch. Fetches of an account with the same `plan` can share a browser. */
 export interface FetchOrder {
   readonly call: Call;
   readonly request: FetchRequest;
@@ -26,7 +26,7 @@ export interface FetchOrder {
   readonly timeoutMs: number;
 }
 
-/** Throws the failure of an invalid request. */
+/** Validates a request and plans its browser. Throws if the request is invalid. */
 export function planFetch(call: Call, request: FetchRequest, limits: Limits): FetchOrder {
   assertNavigable(request.url);
   const { archetype, locale, timezone, proxy } = request;

@@ -23,7 +23,7 @@ export interface FetchPlacementParts extends PlaceWaitParts {
   readonly quota: SessionQuota;
 }
 
-/** A fetch that counts as running. */
+/** A fetch that has been placed on a worker. */
 export interface PlacedFetch extends FetchBrowser {
   readonly id: string;
 }
@@ -40,12 +40,12 @@ interface Attempt {
 /** Creates the functions that place fetches on workers, and end them. */
 export function createFetchPlacement(parts: FetchPlacementParts) {
   const { db, bus, ids, log, limits, quota } = parts;
-  /** The worker of each account's last fetch. It may still have the browser. */
+  /** Worker of each account's last fetch. The worker may still have the browser. */
   const lastWorkers = new IdleMap<string, string>(keptFor, parts);
 
   /**
-   * Counts and inserts the fetch in one transaction. A fetch without a browser to share is placed like a session, and
-   * counts towards the tier's limit.
+   * Counts and inserts the fetch in one transaction. If the fetch cannot share a browser, it is placed like a session,
+   * and counts towards the tier's limit.
    */
   function tryPlace(order: FetchOrder, { id, isQueued, except }: Attempt) {
     const { call, request, plan, optionsHash, timeoutMs } = order;
@@ -112,7 +112,7 @@ export function createFetchPlacement(parts: FetchPlacementParts) {
         });
       });
     } catch (error) {
-      // The fetch lapses, and its result is not lost.
+      // The row expires by itself, and the client still receives the result.
       log.warn({ err: error, account_id: accountId }, "failed to end a fetch");
     }
   }

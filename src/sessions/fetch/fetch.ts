@@ -21,7 +21,7 @@ export type FetchParts = FetchPlacementParts & FetchStartParts;
 /** Fetches pages. The response starts when the page has been read. */
 export type FetchPage = (call: Call, request: FetchRequest) => AsyncIterable<FetchStreamResponse>;
 
-/** Creates the function that fetches pages in browsers that only fetches of one account share. */
+/** Creates the function that fetches pages. A browser is shared only by fetches of one account. */
 export function createFetch(parts: FetchParts): FetchPage {
   const { clock } = parts;
   const checkProxy = createProxyCheck(parts);
@@ -63,7 +63,7 @@ export function createFetch(parts: FetchParts): FetchPage {
   };
 }
 
-/** Whether another worker may do better: this worker was lost, full, or could not launch a browser. */
+/** Whether to try another worker, because this worker was lost, full, or could not launch a browser. */
 function canRunElsewhere(error: unknown): boolean {
   const { slug, extensions } = statusToFailure(error);
   return slug === "capacity-unavailable" || extensions.launch_failed === true || isConnectionLost(error);

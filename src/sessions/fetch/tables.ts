@@ -1,12 +1,12 @@
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** Fetches in progress. A row whose gateway died no longer counts after `lapses_at`. */
+/** Fetches in progress. A row that its gateway did not delete no longer counts after `lapses_at`. */
 interface FetchesTable {
   id: string;
   account_id: string;
   /** Fetches with the same browser run in contexts of their own. */
   browser_id: string;
-  /** Hash of what fetches with the same browser have in common. */
+  /** Hash of the browser options, which are the same for all fetches in a browser. */
   options_hash: Buffer;
   worker_id: string;
   /** Tier of the account when the fetch began; its limits apply to the fetch. */

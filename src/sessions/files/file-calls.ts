@@ -26,8 +26,8 @@ export function assertFileName(name: string): void {
 }
 
 /**
- * Changes a file on its worker, outside any transaction. The audit entry is written just before the change, and
- * withdrawn if the change certainly failed. So a crash never leaves a change without an entry.
+ * Changes a file on its worker, outside any transaction. `run` writes the audit entry just before the change. The entry
+ * is withdrawn if the change certainly failed. Thus a crash never leaves a change without an entry.
  */
 export async function changeFile<T>(
   { db, audit }: FileChangeParts,

@@ -35,16 +35,16 @@ interface LinkUse extends AsyncDisposable {
   succeed(): void;
 }
 
-const used = () => fail("expired-key", {}, { detail: "the link was used: ask for a new one" });
+const used = () => fail("expired-key", {}, { detail: "the link was already used: request a new link" });
 
 /** Returns the link of the caller, if any. Throws `not-found` if it is for another file. */
 function linkOf({ principal }: Call, file: LinkedFile, method: FileLinkGrant["method"]): FileLinkGrant | undefined {
   const { fileLink: link, sessionId } = principal;
   if (!link || (sessionId === file.id && link.name === file.name && link.method === method)) return link;
-  throw fail("not-found", {}, { detail: `the link is to another file, or does not allow ${method.toUpperCase()}` });
+  throw fail("not-found", {}, { detail: `the link is for another file, or does not allow ${method.toUpperCase()}` });
 }
 
-/** Creates the handling of one-time links to files. Calls of other bearers pass. */
+/** Creates the functions for one-time links to files. Callers without a link are not limited. */
 export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) {
   return {
     async create(call: Call, { id: sessionId, name, method }: CreateFileLinkRequest): Promise<FileLink> {
@@ -84,7 +84,7 @@ export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) 
       };
     },
 
-    /** Passes a file on. The caller's link is used when its bytes are read, which HEAD requests do not. */
+    /** Yields a file. Marks the caller's link as used when bytes are read, so a HEAD request does not use the link. */
     async *readOnce(call: Call, file: LinkedFile, bodies: AsyncIterable<HttpBody>): AsyncGenerator<HttpBody> {
       const link = linkOf(call, file, "get");
       if (link && !(await isUnused(db, link.id))) throw used();

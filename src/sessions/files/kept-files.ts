@@ -7,7 +7,7 @@ import { findSession } from "../store.ts";
 interface KeptFilesRequest {
   readonly id: string;
   readonly range: Pick<FileListRequest, "limit" | "before">;
-  /** Error of the running session. */
+  /** Error of the attempt to list the files on the worker. */
   readonly thrown: unknown;
 }
 

@@ -27,8 +27,8 @@ const attributes = (0o100644 << 16) >>> 0;
 const signatures = { local: 0x04034b50, descriptor: 0x08074b50, central: 0x02014b50, end: 0x06054b50 };
 
 /**
- * Writes a ZIP archive (PKWARE APPNOTE 6.3) of files as they are, one after the other. The archive must be below 4 GiB
- * and have less than 65,536 files: session files have at most 768 MiB.
+ * Writes a ZIP archive (PKWARE APPNOTE 6.3) without compression, one file after the other. The archive must be smaller
+ * than 4 GiB and have fewer than 65,536 files. A session has at most 1,000 files and 768 MiB.
  */
 export async function* zipStream(entries: AsyncIterable<ZipEntry>): AsyncGenerator<Uint8Array, void, undefined> {
   const written: WrittenEntry[] = [];

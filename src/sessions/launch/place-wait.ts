@@ -31,7 +31,7 @@ export interface PlaceOrder<Placed> extends SlotWait {
   /** Whether the order fails at once if no worker has a free slot. */
   readonly failsIfFull?: boolean;
   tryPlace(isQueued: boolean): Promise<PlaceAttempt<Placed>>;
-  /** Returns the error for a client that left during the wait. */
+  /** Returns the error for a client that disconnected during the wait. */
   abandonError(): unknown;
 }
 

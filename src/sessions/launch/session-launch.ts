@@ -30,7 +30,7 @@ const times = {
   launch: 30_000,
   /** Margin for the worker's response. */
   margin: 2_000,
-  /** For a connection: channels.ts retries a restarted worker within a second. */
+  /** For the connection to the worker, which is reopened within a second after a restart of the worker. */
   connect: 2_000,
 };
 
@@ -104,7 +104,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  /** Launches once. Returns "elsewhere" if the failure is due to the worker rather than the session. */
+  /** Launches once. If the cause of a failure is the worker rather than the session, returns it as `elsewhere`. */
   async function launchOn(
     order: LaunchOrder,
     placed: PlacedLaunch,
@@ -161,7 +161,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   };
 }
 
-/** Failures that no client can cause by its request. */
+/** Failures that count as failed launches on the status page, because requests do not cause them. */
 const serviceFaults: ReadonlySet<string> = new Set([
   "internal",
   "capacity-unavailable",

@@ -37,9 +37,10 @@ export interface LaunchOrder {
   readonly connection?: ConnectionPlan | undefined;
 }
 
-/** How a session depends on the clients that connect to create it. */
+/** Properties of a session that a connecting client creates. */
 export interface ConnectionPlan {
   readonly name: string | undefined;
+  /** Whether the session ends when its last client has disconnected. */
   readonly endsWithClients: boolean;
 }
 
@@ -81,7 +82,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
       const { account, ...counts } = await lockAndCount(tx, { accountId, id });
       const connectName = connection?.name;
       if (connectName !== undefined && (await findNamed(tx, accountId, connectName)))
-        throw fail("conflict", {}, { detail: "another client creates the session of this name: connect again" });
+        throw fail("conflict", {}, { detail: "another client is creating the session with this name: connect again" });
       const tier = limits.of(account);
       const waiting = { accountId, id, waitMs: plan.request.waitForSlotMs, isQueued };
       const refused = queueAtLimit(tx, tier, counts, waiting);
@@ -125,7 +126,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
       waitMs: order.plan.request.waitForSlotMs,
       signal,
       tryPlace: (isQueued) => tryPlace(order, id, isQueued),
-      abandonError: () => noCapacity("the client went away while it waited for a slot"),
+      abandonError: () => noCapacity("the client disconnected while it waited for a slot"),
     });
     return { ...placed, waitedMs };
   }
@@ -142,7 +143,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
         const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
         return moved && { ...placed, row: moved, worker: placement.worker };
       });
-    // A lost race means that a worker is full, so there are no more races than workers.
+    // A lost race means that another placement has filled a worker, so there are at most as many races as workers.
     let attempt = await tryOnce();
     while (attempt === "raced") attempt = await tryOnce();
     return attempt;
@@ -163,7 +164,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
     });
   }
 
-  /** The failure for a session that its client ended; undefined if a fault ended the session. */
+  /** Returns the failure for a session whose end counts as completed; undefined otherwise. */
   async function findEnd(row: SessionRow): Promise<Failure | undefined> {
     const now = await findSession(db, row.id, row.account_id);
     return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;

@@ -20,9 +20,9 @@ export interface QueuedCreate extends SlotWait {
  * creates that wait there.
  */
 export interface SlotQueue {
-  /** Resolves when a create in the queue may have a slot, has waited long enough, or its client has left. */
+  /** Resolves when there may be a slot for the create, the time is up, or `signal` aborts. */
   wait(create: QueuedCreate): Promise<void>;
-  /** Removes a create from the queue, and lets the following creates advance. */
+  /** Removes a create from the queue, and notifies the creates behind it. */
   leave(wait: SlotWait): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export function createSlotQueue({ db, bus, clock, log }: SlotQueueParts): SlotQu
       queue.places.set(id, place);
       if (place !== undefined && place !== before)
         publishChange(bus, { accountId, resource: "session", id, change: "queued", place });
-      // The first create also learns of a raised limit. A create without a place joins again.
+      // The first create always tries again, in case the limit was raised. A create without a place joins again.
       if (place === undefined || place <= Math.max(1, queue.limit - running)) queue.waiting.get(id)?.();
     }
   }

@@ -6,7 +6,7 @@ export interface SlotWait {
   readonly id: string;
 }
 
-/** Seconds after which the place of a create is free, if its gateway has crashed. */
+/** Seconds until the place of a create expires if its gateway does not renew the place. */
 const heldFor = 3;
 
 const aheadStatement: NamedStatement = {
@@ -79,7 +79,7 @@ const sweepStatement: NamedStatement = {
   text: "delete from slot_waits where waits_until < app_now() - interval '1 minute'",
 };
 
-/** Deletes the places that crashed gateways left. */
+/** Deletes places that expired more than a minute ago, which crashed gateways have left. */
 export async function sweepWaits(db: Queryable): Promise<void> {
   await db.named(sweepStatement, []);
 }

@@ -9,7 +9,7 @@ export const accountLogBytes = 200 * 1024 * 1024;
 
 const dayMs = 86_400_000;
 
-/** Milliseconds for one statement. A busy database must not be loaded further by logs. */
+/** Milliseconds for an insert, or for the lock of a dropped table. Logs must not delay a busy database. */
 const patience = 1_500;
 
 /** Key of an advisory lock of PostgreSQL, so that two processes do not create a partition at once. */
@@ -27,14 +27,14 @@ interface SealedLog {
   readonly data: Buffer;
 }
 
-/** A session on a worker whose log may be stored. */
+/** A session whose log may be stored. */
 interface LogOwner {
   readonly id: string;
   readonly account_id: string;
   readonly placement_epoch: string;
 }
 
-/** Finds those sessions that a worker has or had, and that have a log. */
+/** Returns those sessions that are on the worker, or ended there within the last hour, and that have a log. */
 export async function findLogOwners(db: Queryable, workerId: string, ids: readonly string[]): Promise<LogOwner[]> {
   return (
     db.sql
@@ -52,8 +52,8 @@ export async function findLogOwners(db: Queryable, workerId: string, ids: readon
 }
 
 /**
- * Creates the partition of a day, if it does not exist. Attaching waits for no readers, unlike `partition of`: a backup
- * by pg_dump reads the table for as long as the dump takes.
+ * Creates the partition of a day, if it does not exist. Unlike `partition of`, attaching does not wait for readers. A
+ * backup by pg_dump reads the table as long as it runs.
  */
 export async function createPartition(db: Database, day: string): Promise<void> {
   const name = `session_logs_${day.replaceAll("-", "")}`;
@@ -87,7 +87,7 @@ export async function insertLogs(tx: Tx, day: string, logs: readonly SealedLog[]
     .execute();
   const usage = new Map<string, number>();
   for (const { account_id, bytes } of inserted) usage.set(account_id, (usage.get(account_id) ?? 0) + bytes);
-  // In one order in all transactions, so that they do not deadlock.
+  // All transactions use the same order, so that they do not deadlock.
   const sorted = [...usage].sort(([one], [other]) => (one < other ? -1 : 1));
   if (sorted.length > 0)
     await tx.sql

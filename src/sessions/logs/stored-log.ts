@@ -20,7 +20,7 @@ const times = {
   poll: 100,
 };
 
-/** Maximum bytes of a decompressed log. Workers run hostile pages, so that their logs are not trusted. */
+/** Maximum bytes of a decompressed log. Workers run hostile pages, so their logs are not trusted. */
 const maxLogBytes = 1024 * 1024;
 
 const decompress = promisify(zstdDecompress);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { LiveKitConfig } from "../../platform/config.ts";
 import { fail } from "../../platform/errors.ts";
 
-/** Seconds for a viewer to join. */
+/** Seconds for which a viewer can join with a token. */
 const joinWithin = 60;
 /** Seconds for which a worker can join or rejoin with a token. */
 const publishWithin = 600;
@@ -21,7 +21,7 @@ const maxParticipants = 48;
 /** Seconds until a request to the media server times out. */
 const answerWithin = 3;
 
-/** Credentials for a viewer and for the session's worker to join a room. */
+/** Credentials of a viewer (`token`) and of the session's worker (`publishToken`) to join a room. */
 export interface Admission {
   readonly url: string;
   readonly token: string;
@@ -87,7 +87,7 @@ export function createParticipants({
           throw fail(
             "feature-unavailable",
             {},
-            { detail: "the media server does not answer: watch by a view link, or try again later", cause },
+            { detail: "the media server does not respond: watch through a view link, or try again later", cause },
           );
         });
         const viewer = new AccessToken(key, secret, { identity, ttl: joinWithin });

@@ -109,7 +109,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
   };
 }
 
-/** Consumes the session's messages; the end of the session closes the room. */
+/** Reads the session's messages until they end. If the session has ended, closes the room. */
 async function drain(participant: Participant, responses: AsyncIterator<JoinResponse>): Promise<void> {
   try {
     while (!(await responses.next()).done);
@@ -118,7 +118,7 @@ async function drain(participant: Participant, responses: AsyncIterator<JoinResp
   }
 }
 
-/** Aborts `over` when the guest is gone. */
+/** Aborts `over` when the guest has left the room, or has not joined in time. */
 async function superviseGuest(participant: Participant, joinsWithin: number, over: AbortController): Promise<void> {
   const joinDeadline = performance.now() + joinsWithin;
   let missed = 0;

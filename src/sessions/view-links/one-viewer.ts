@@ -20,6 +20,10 @@ export async function admitPerson(
   const { linkId: id } = person;
   const isAdmitted = await admitViewer(db, { id, viewerHash: hashSecret(viewerKey), now: new Date(clock.now()) });
   if (!isAdmitted)
-    throw fail("expired-key", {}, { detail: "the key is for a single viewer, and another viewer has used it" });
+    throw fail(
+      "expired-key",
+      {},
+      { detail: "the key is for a single viewer, and another viewer has used it: request a new link" },
+    );
   bus.publish("bearer-changed", id);
 }

@@ -84,7 +84,7 @@ export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImple
     await sessions.assertRunning(call, sessionId);
     await db.transaction(async (tx) => {
       const isRevoked = await revokeViewLink(tx, { id, sessionId, now: new Date(clock.now()) });
-      if (!isRevoked) throw fail("not-found", {}, { detail: "the session has no view link of this id" });
+      if (!isRevoked) throw fail("not-found", {}, { detail: "the session has no view link with this id" });
       call.audit(tx, { subject: sessionId, data: { link_id: id } });
       tx.afterCommit(() => bus.publish("bearer-changed", id));
     });

@@ -23,7 +23,7 @@ export async function insertViewLink(tx: Tx, link: NewViewLink): Promise<ViewLin
     .executeTakeFirstOrThrow();
 }
 
-/** Lists the valid links of a session, newest first. */
+/** Lists the links of a session that are neither revoked nor expired, newest first. */
 export async function listViewLinks(
   db: Database,
   { sessionId, now, limit, before }: ViewLinksQuery,
@@ -40,7 +40,7 @@ export async function listViewLinks(
     .execute();
 }
 
-/** Revokes a link. Returns false if no valid link matches. */
+/** Revokes a link. Returns false if the session has no such link, or the link was already revoked. */
 export async function revokeViewLink(tx: Tx, link: { id: string; sessionId: string; now: Date }): Promise<boolean> {
   const { numUpdatedRows } = await tx.sql
     .updateTable("view_links")

@@ -37,7 +37,7 @@ const findStatement = findTokens("view-key-find", "view_links", [
   "opens_until",
 ]);
 
-/** A link expires no later than the key or login that created it, and loses control when that key loses the scope. */
+/** Creates the credential of a link. The link expires with its creator. Control requires the creator's scope. */
 function toCredential(row: ViewKeyRow): Credential {
   const { link_name: name, control, expires_at: ownEnd, ends_at: creatorEnd, scopes: creatorScopes } = row;
   const { client_id: clientId, opens_until: opensUntil } = row;

@@ -86,7 +86,7 @@ test("a link returns its file once, without a key", async () => {
   const texts = await Promise.allSettled(answers.map(async (answer) => answer.ok && (await answer.text())));
   expect(texts.filter((text) => text.status === "fulfilled" && text.value === "content")).toHaveLength(1);
   const again = await fetch(body.url);
-  expect([again.status, (await again.json()).detail]).toEqual([401, "the link was used: ask for a new one"]);
+  expect([again.status, (await again.json()).detail]).toEqual([401, "the link was already used: request a new link"]);
 });
 
 test("a link stores its file once; an upload that fails does not use it", async () => {
