@@ -31,7 +31,7 @@ const times = {
   command: 600_000,
   /** Time after the deadline until this gateway cancels a command. The worker normally enforces the deadline. */
   margin: 2_000,
-  /** Time until the loss of a worker is known: its lease of 8 s, and up to 2 s until the next sweep. */
+  /** Time until the loss of a worker is known: its lease of 8 s, and the next sweep, which runs every second. */
   lossKnown: 10_000,
   /** Time for a restarted worker to register, which ends its old sessions. */
   registration: 1_500,
