@@ -49,7 +49,7 @@ function nextCrossing(amounts: readonly number[], usedMs: number, sessions: numb
 /**
  * Creates the quota. Usage is not counted continuously. Instead a check is scheduled for the earliest time at which an
  * account's sessions could reach the next amount. Events that make that time earlier reschedule the check; a check that
- * comes too early reschedules itself.
+ * runs too early reschedules itself.
  */
 export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
   const { db, clock, log, limits } = parts;

@@ -61,7 +61,7 @@ export async function* answerFile(call: Call, chunks: AsyncIterable<FileChunk>):
   }
 }
 
-/** Yields the bytes of a file, and runs `finish` before the worker learns that the file is complete. */
+/** Yields the bytes of a file, and runs `finish` before the worker is notified that the file is complete. */
 export async function* finishing(
   data: AsyncIterable<Uint8Array>,
   finish: () => Promise<void>,

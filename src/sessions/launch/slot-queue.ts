@@ -3,7 +3,7 @@ import { createListeners } from "../../platform/listeners.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { leaveQueue, renewWaits, type SlotWait } from "./slot-wait-store.ts";
 
-/** Milliseconds between renewals of places, and between checks whose notification was lost. */
+/** Milliseconds between renewals of places. Each renewal also reads the queue, in case a notification was lost. */
 const renewEvery = 1_000;
 
 /** A create that found no slot. */
