@@ -28,8 +28,8 @@ export interface AccessLog {
   onGrpcCall(call: GatewayCall, route: string): void;
 }
 
-/** Status of a request whose client left before the response, as other servers log it. */
-const clientLeft = 499;
+/** Status of a request whose client disconnected before the response, as nginx logs it. */
+const clientClosedRequest = 499;
 
 const verbs: ReadonlySet<string> = new Set(METHODS);
 
@@ -55,17 +55,19 @@ export function createAccessLog({ clock, log, requestIdOf }: AccessLogOptions): 
       const startedAt = clock.monotonic();
       const counted = countBody(response);
       response.once("close", () =>
-        write(request, response.headersSent ? response.statusCode : clientLeft, counted(), startedAt),
+        write(request, response.headersSent ? response.statusCode : clientClosedRequest, counted(), startedAt),
       );
     },
     onUpgrade(request, response) {
       const startedAt = clock.monotonic();
       const { socket } = request;
       const { bytesWritten } = socket;
-      // An accepted WebSocket has written its own headers.
-      socket.once("close", () =>
-        write(request, response.headersSent ? response.statusCode : 101, socket.bytesWritten - bytesWritten, startedAt),
-      );
+      socket.once("close", () => {
+        const sent = socket.bytesWritten - bytesWritten;
+        // An accepted WebSocket has written its own headers.
+        const status = sent > 0 ? 101 : clientClosedRequest;
+        write(request, response.headersSent ? response.statusCode : status, sent, startedAt);
+      });
     },
     onGrpcCall(call, route) {
       const fields = { route, method: "POST", status: 200, problem: call.problem };
@@ -83,7 +85,7 @@ function countBody(response: ServerResponse): () => number {
     else if (chunk instanceof Uint8Array) bytes += chunk.byteLength;
   };
   const { write, end } = response;
-  // The overloads of both pass their arguments on unchanged.
+  // Replaces both methods. All overloads pass their arguments on unchanged.
   Object.assign(response, {
     write(...parameters: unknown[]) {
       count(parameters[0]);
