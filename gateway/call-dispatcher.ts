@@ -12,7 +12,7 @@ import type { Peer } from "./peer.ts";
 import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
 import { drawForNoMethod, identify } from "./policies/authentication.ts";
 import { createIdempotencyPolicy } from "./policies/idempotency-policy.ts";
-import { type AwaitTurn, createMessageAllowances } from "./policies/message-allowance.ts";
+import { type AwaitAllowance, createMessageAllowances } from "./policies/message-allowance.ts";
 import { createOpenStreams } from "./policies/open-streams.ts";
 import { refundOwnBuckets, showOtherLimiter } from "./policies/rate-limits.ts";
 
@@ -23,15 +23,15 @@ export interface CallDispatcher extends MethodStreams {
   /** Returns the bucket state of a client address, for responses that belong to no account. */
   peekAddress(clientAddress: string): BucketState;
   /** Draws a token of the caller's account or address for a request that reaches no method. */
-  drawForNoMethod(peer: Peer): Promise<{ state: BucketState; whose: string }>;
+  drawForNoMethod(peer: Peer): Promise<{ state: BucketState; owner: string }>;
   /** Identifies the sender of a request that reaches no method. `show` receives the bucket of a refused sender. */
   identify(peer: Peer, show: (state: BucketState) => void): Promise<Principal>;
   /** Draws a token for a document from the `documents` bucket of a client address. */
   drawForDocument: DrawForDocument;
   /** Runs all policies that need no message. Throws the failure of the first policy that refuses. */
   admit(call: GatewayCall): Promise<void>;
-  /** Waits before a message is parsed. The messages of bidirectional streams that are unread wait in `bidiStream`. */
-  readonly awaitTurn: AwaitTurn;
+  /** Waits until a message may be parsed. Transports call it, except for the messages of `bidiStream`. */
+  readonly awaitAllowance: AwaitAllowance;
   /** Runs a unary method. Calls `request` here if it is a function, so that parse errors end the call. */
   unary(call: GatewayCall, request: MessageSource): Promise<Message>;
   /** Records a failure that a transport raised after admission. Does nothing if the call has ended. */
@@ -50,7 +50,7 @@ export function createCallDispatcher(
   const policies = createMethodPolicies(services, parts);
   const metrics = createCallMetrics(app);
   const streams = createOpenStreams(parts, app.metrics);
-  const awaitTurn = createMessageAllowances(app.clock);
+  const awaitAllowance = createMessageAllowances(app.clock);
 
   /** Ends a failed call. Refunds the tokens of the method's own buckets if the operation has not started. */
   async function refuse(call: GatewayCall, thrown: unknown): Promise<void> {
@@ -76,7 +76,7 @@ export function createCallDispatcher(
         throw thrown;
       }
     },
-    awaitTurn,
+    awaitAllowance,
     async unary(call, request) {
       const { served } = call;
       try {
@@ -90,7 +90,7 @@ export function createCallDispatcher(
         throw thrown;
       }
     },
-    ...createMethodStreams({ parts, policies, streams, metrics, buffers, awaitTurn, refuse }),
+    ...createMethodStreams({ parts, policies, streams, metrics, buffers, awaitAllowance, refuse }),
     refuse,
     stop: () => streams.stop(),
   };

@@ -26,7 +26,7 @@ const measureEvery = 500;
 const reportEvery = 10_000;
 
 /** `Retry-After` of a refused client, in seconds. */
-const tryAgainAfter = 1;
+const retryAfterSeconds = 1;
 
 /** An exchange or connection of a client for which the gateway holds bytes. */
 interface BufferSource {
@@ -164,7 +164,7 @@ export class ClientBuffers {
     if (!this.refuses(call)) return;
     const mebibytes = Math.ceil((this.#holders.get(holderOf(call)) ?? 0) / 2 ** 20);
     const detail = `the service holds ${mebibytes} MiB of your requests, messages and unread responses; finish and read them`;
-    throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
+    throw fail("rate-limited", { retry_after_seconds: retryAfterSeconds }, { detail, retryAfter: retryAfterSeconds });
   }
 
   /** Returns whether a call or message must be refused, and records a refusal. */

@@ -155,7 +155,7 @@ export class GatewayCall implements Call {
   }
 
   /** Sets the writer of audit log entries. Only methods with the option `audit` have one. */
-  auditWith(write: Call["audit"]): void {
+  setAudit(write: Call["audit"]): void {
     this.#audit = write;
   }
 
@@ -169,12 +169,12 @@ export class GatewayCall implements Call {
   }
 
   /** Whether the call resumes an operation that an earlier attempt started. */
-  get goesOn(): boolean {
+  get isResumed(): boolean {
     return this.#attempt?.resumes ?? false;
   }
 
   /** Sets the function that counts the running stream for a session. Undefined if the call is not counted. */
-  joinWith(join: Call["joinSession"] | undefined): void {
+  setJoinSession(join: Call["joinSession"] | undefined): void {
     this.#join = join;
   }
 
@@ -217,8 +217,8 @@ export class GatewayCall implements Call {
   }
 
   /** Whether the credentials are part of the path, which proxies write to their logs. */
-  get showsInPath(): boolean {
-    return this.#peer.showsInPath;
+  get hasBearerInPath(): boolean {
+    return this.#peer.hasBearerInPath;
   }
 
   setHeader(name: string, value: string): void {

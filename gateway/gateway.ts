@@ -52,7 +52,7 @@ export interface GatewayOptions {
   readonly services?: readonly ServedService[];
   /** Shorter limits, for tests. */
   readonly limits?: TimeLimits;
-  /** Creates the MCP server of a request in tests, or undefined for that of our tools. */
+  /** Replaces the MCP server of a request in tests. Undefined results in the server of the product's tools. */
   readonly createMcpServer?: (client: McpClient) => ReturnType<CreateMcpServer> | undefined;
   /** Whether a supervisor serves health and metrics in place of the internal port. */
   readonly isSupervised?: boolean;
@@ -80,7 +80,7 @@ export class Gateway {
     const { services = app.services, limits = timeLimits, isSupervised = false } = options;
     const { clock, config, ids, log, metrics } = app;
     const { host } = config;
-    // A supervised gateway is the only one, and a process with background jobs alone has no clients.
+    // The delay serves no purpose if there is no other gateway (supervised) or no client (background jobs only).
     this.#shutdownDelayMs = isSupervised || config.role === "jobs" ? 0 : config.shutdownDelayMs;
     this.#app = app;
     this.#services = services;
@@ -99,8 +99,8 @@ export class Gateway {
     };
     this.#transport = transport;
     this.#certificate = config.tls && new CertificateFiles(config.tls, { clock, log });
-    const takes = createConnectionCap(trustedProxies);
-    const listening = { host, tls: this.#certificate?.current, limits, log, takes };
+    const accept = createConnectionCap(trustedProxies);
+    const listening = { host, tls: this.#certificate?.current, limits, log, accept };
     const cors = createCors(config.corsOrigins);
     const isAdmitted = createRequestFilter({ transport, cors, isOwnHost: ownHosts(config) });
     this.#rest = createRestServer(services, transport, [mcpRoute]);
@@ -144,7 +144,7 @@ export class Gateway {
     return mountDemoSession(this.#rest, demo);
   }
 
-  /** Mounts the endpoint that makes the first owner. Call before `start`. */
+  /** Mounts the endpoint that creates the first owner. Call before `start`. */
   offerFirstRun(offer: FirstRunOffer): void {
     mountFirstRun(this.#rest, this.#consoleParts, offer);
   }
@@ -194,7 +194,8 @@ export class Gateway {
   }
 
   async #openPublicPorts(): Promise<void> {
-    // The first validation of each kind of rule takes up to 0.1 s. This message has rules of the usual kinds.
+    // The first validation of each kind of rule takes up to 0.1 s. This message has rules of the usual kinds, so that
+    // clients do not wait.
     ruleFaults(CreateSessionRequestSchema, create(CreateSessionRequestSchema));
     await this.#mountDocuments();
     await this.#rest.ready();

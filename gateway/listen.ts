@@ -25,7 +25,7 @@ export interface PortOptions {
   readonly host: string;
   readonly port: number;
   readonly tls: Certificate | undefined;
-  readonly takes: ConnectionCap;
+  readonly accept: ConnectionCap;
   readonly log: Log;
   readonly limits: TimeLimits;
   readonly bodies: SlowBodies;

@@ -17,7 +17,7 @@ export interface ListenerOptions {
   readonly tls: Certificate | undefined;
   /** Protocols offered under TLS (ALPN). */
   readonly protocols: readonly string[];
-  readonly takes: ConnectionCap;
+  readonly accept: ConnectionCap;
   /** Milliseconds without a byte after which a new connection is closed. */
   readonly silenceMs: number;
   readonly log: Log;
@@ -36,12 +36,12 @@ export class Listener {
 
   constructor(options: ListenerOptions) {
     this.#options = options;
-    const { tls, protocols, silenceMs, takes } = options;
+    const { tls, protocols, silenceMs, accept } = options;
     const secure = tls && createTlsServer({ ...tls, ALPNProtocols: [...protocols], handshakeTimeout: silenceMs });
     this.#secure = secure;
     secure?.on("secureConnection", (socket) => this.#await(socket));
     this.#server = createNetServer({ noDelay: true }, (socket) => {
-      if (!takes(socket)) return;
+      if (!accept(socket)) return;
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
       if (secure) {

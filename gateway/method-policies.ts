@@ -24,8 +24,8 @@ export interface MethodPolicies {
 /** Policies of one method. */
 interface OrderedPolicies {
   readonly admissions: readonly AdmissionPolicy[];
-  /** Admission policies that depend on the stored permissions of the bearer. */
-  readonly judgements: readonly AdmissionPolicy[];
+  /** Admission policies that run again after a fresh lookup of the bearer: those after the rate limits. */
+  readonly rechecked: readonly AdmissionPolicy[];
   check(message: Message): void;
   run(call: GatewayCall, request: Message, run: () => Promise<Message>): Promise<Message>;
 }
@@ -39,7 +39,7 @@ function orderPolicies(served: ServedMethod, parts: PolicyParts): OrderedPolicie
   const wrappers = own.filter((policy): policy is RunPolicy => "around" in policy);
   return {
     admissions,
-    judgements: admissions.slice(admissions.indexOf(rateLimits) + 1),
+    rechecked: admissions.slice(admissions.indexOf(rateLimits) + 1),
     check(message) {
       for (const policy of checks) policy.check(served, message);
     },
@@ -74,14 +74,14 @@ export function createMethodPolicies(services: readonly ServedService[], parts: 
 
   return {
     async admit(call) {
-      const { admissions, judgements } = policiesFor(call.served);
+      const { admissions, rechecked } = policiesFor(call.served);
       try {
         await call.within(() => admitBy(admissions, call, parts));
       } catch (thrown) {
         if (!isForbidden(thrown) || !call.bearer) throw thrown;
         // The bearer may have gained permissions since its last lookup.
         call.principal = await parts.bearers.lookUpFresh(call.bearer);
-        await call.within(() => admitBy(judgements, call, parts));
+        await call.within(() => admitBy(rechecked, call, parts));
       }
     },
     check,

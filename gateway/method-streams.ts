@@ -7,7 +7,7 @@ import type { ClientBuffers } from "./client-buffers.ts";
 import type { GatewayCall } from "./gateway-call.ts";
 import type { MessageSource, MethodPolicies } from "./method-policies.ts";
 import { converse, relayed, type StreamInput } from "./policies/conversation.ts";
-import type { AwaitTurn } from "./policies/message-allowance.ts";
+import type { AwaitAllowance } from "./policies/message-allowance.ts";
 import { type OpenStreams, untilAborted } from "./policies/open-streams.ts";
 import type { PolicyParts } from "./policies/policy.ts";
 import { drawForMessage } from "./policies/rate-limits.ts";
@@ -17,14 +17,14 @@ export interface MethodStreams {
   /** Runs a server-streaming method: that of the call, or `served`, which streams the response of a unary method. */
   serverStream(call: GatewayCall, request: MessageSource, served?: ServedMethod): AsyncIterable<Message>;
   /**
-   * Opens a stream that sends the same messages to all followers. Its transport writes the messages, and calls `over`
+   * Opens a stream that sends the same messages to all followers. Its transport writes the messages, and calls `release`
    * when the stream has ended. Calls `end` when the gateway stops.
    */
   broadcast(
     call: GatewayCall,
     request: () => Message,
     end: () => void,
-  ): Promise<{ readonly messages: Broadcast<Message>; over(): void }>;
+  ): Promise<{ readonly messages: Broadcast<Message>; release(): void }>;
   /** Runs a bidirectional method. Unreadable messages are part of `requests`, and are answered in order. */
   bidiStream(call: GatewayCall, requests: AsyncIterable<StreamInput>): AsyncIterable<Message>;
 }
@@ -35,13 +35,13 @@ export interface MethodStreamParts {
   readonly streams: OpenStreams;
   readonly metrics: CallMetrics;
   readonly buffers: ClientBuffers;
-  readonly awaitTurn: AwaitTurn;
+  readonly awaitAllowance: AwaitAllowance;
   /** Ends a failed call. */
   refuse(call: GatewayCall, thrown: unknown): Promise<void>;
 }
 
 export function createMethodStreams(own: MethodStreamParts): MethodStreams {
-  const { parts, policies, streams, metrics, buffers, awaitTurn, refuse } = own;
+  const { parts, policies, streams, metrics, buffers, awaitAllowance, refuse } = own;
 
   async function* stream(call: GatewayCall, messages: () => AsyncIterable<Message>): AsyncGenerator<Message> {
     try {
@@ -70,12 +70,12 @@ export function createMethodStreams(own: MethodStreamParts): MethodStreams {
         if (served.kind !== "server_streaming") throw new Error(`${served.name} is not a server stream`);
         const messages = served.run(call, policies.read(served, request));
         if (!isBroadcast(messages)) throw new Error(`${served.name} does not broadcast`);
-        const leave = await streams.slot(call, end);
-        const over = (): void => {
-          leave();
+        const releaseSlot = await streams.slot(call, end);
+        const release = (): void => {
+          releaseSlot();
           metrics.end(call);
         };
-        return { messages, over };
+        return { messages, release };
       } catch (thrown) {
         await refuse(call, thrown);
         throw thrown;
@@ -85,16 +85,16 @@ export function createMethodStreams(own: MethodStreamParts): MethodStreams {
       const { served } = call;
       if (served.kind !== "bidi_streaming") throw new Error(`${served.name} is not bidirectional`);
       return stream(call, () =>
-        streams.run(call, (noMore) => {
-          const read = untilAborted(requests, noMore);
-          const awaitTurnOf = (bytes: number) => awaitTurn(call, bytes);
+        streams.run(call, (noMoreRequests) => {
+          const read = untilAborted(requests, noMoreRequests);
+          const awaitAllowanceOf = (bytes: number) => awaitAllowance(call, bytes);
           return served.rules.relay || served.rules.duplex
-            ? relayed(call, served, read, awaitTurnOf)
+            ? relayed(call, served, read, awaitAllowanceOf)
             : converse({
                 call,
                 served,
                 requests: read,
-                awaitTurn: awaitTurnOf,
+                awaitAllowance: awaitAllowanceOf,
                 async draw(tokens) {
                   buffers.assertRoom(call);
                   await drawForMessage(call, parts, tokens);

@@ -14,5 +14,5 @@ export function namesOfService({ publicUrl }: Pick<Config, "publicUrl">): (name:
 export function ownHosts(config: Pick<Config, "host" | "publicUrl">): (host: string) => boolean {
   if (!isLoopback(config.host)) return () => true;
   const isName = namesOfService(config);
-  return (asked) => isName(hostName(asked));
+  return (host) => isName(hostName(host));
 }

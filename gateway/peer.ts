@@ -13,7 +13,7 @@ export interface Peer {
   readonly clientAddress: string;
   readonly header: HeaderReader;
   /** Whether the credentials are part of the path. */
-  readonly showsInPath: boolean;
+  readonly hasBearerInPath: boolean;
 }
 
 /** Resolves the peer of a request from the remote address of the connection and the headers. */
@@ -23,7 +23,7 @@ export type ResolvePeer = (remoteAddress: string | undefined, header: HeaderRead
 const saneRequestId = /^[A-Za-z0-9._~:-]{1,128}$/;
 
 /** Returns the peer with a bearer from elsewhere in the request. An Authorization header takes precedence. */
-export function showingBearer(peer: Peer, bearer: string | undefined): Peer {
+export function withBearer(peer: Peer, bearer: string | undefined): Peer {
   if (bearer === undefined) return peer;
   const { header } = peer;
   const authorization = header("authorization") ?? `Bearer ${bearer}`;
@@ -31,9 +31,9 @@ export function showingBearer(peer: Peer, bearer: string | undefined): Peer {
 }
 
 /** Returns the peer with a bearer from the path. An Authorization header takes precedence. */
-export function showingInPath(peer: Peer, bearer: string | undefined): Peer {
+export function withBearerInPath(peer: Peer, bearer: string | undefined): Peer {
   if (bearer === undefined || peer.header("authorization") !== undefined) return peer;
-  return { ...showingBearer(peer, bearer), showsInPath: true };
+  return { ...withBearer(peer, bearer), hasBearerInPath: true };
 }
 
 /** Creates the resolver of peers. Forwarding headers count only if they come from `trustedProxies`. */
@@ -44,7 +44,7 @@ export function createPeers(trustedProxies: BlockList, makeRequestId: () => stri
       requestId: received !== undefined && saneRequestId.test(received) ? received : makeRequestId(),
       clientAddress: clientAddress(plainAddress(remoteAddress), header("x-forwarded-for"), trustedProxies),
       header,
-      showsInPath: false,
+      hasBearerInPath: false,
     };
   };
 }

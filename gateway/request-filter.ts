@@ -53,7 +53,7 @@ function faultOf(code: string): Record<string, string> {
     case "HPE_HEADER_OVERFLOW":
       return { headers: `must have at most ${maxHeaderSize} bytes together with the path: send less` };
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { request: "has not arrived whole in time: send it faster, or in smaller parts" };
+      return { request: "is incomplete after the time limit: send it faster, or in smaller parts" };
     default:
       return { request: "cannot be read as HTTP/1.1: check the method, the path and the header lines" };
   }

@@ -7,8 +7,9 @@ import type { Readable } from "node:stream";
 export const lingerMs = 1_000;
 
 /**
- * Bytes of a request to drain after its response is known, so that a client that first sends all receives it. Draining
- * takes 2 ms of the event loop per MiB over HTTP/2, where a new connection is cheaper, and 0.7 ms over HTTP/1.1.
+ * Bytes of a request to drain after its response is known. A client that sends its whole request before it reads then
+ * receives the response. Draining takes 2 ms of the event loop per MiB over HTTP/2, where a new connection is cheaper, and
+ * 0.7 ms over HTTP/1.1.
  */
 const maxDrained = { http1: 2 * 1024 * 1024, http2: 64 * 1024 };
 
@@ -22,29 +23,29 @@ interface Exchange {
 
 /** Requests with an unfinished body. Overdue requests are ended, since they occupy a connection and memory. */
 export class SlowBodies {
-  readonly #patienceMs: number;
-  readonly #coming = new Map<IncomingMessage, Exchange>();
+  readonly #timeoutMs: number;
+  readonly #unfinished = new Map<IncomingMessage, Exchange>();
 
-  constructor(patienceMs: number) {
-    this.#patienceMs = patienceMs;
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
   }
 
   /** Watches a request after its headers. */
   watch(request: IncomingMessage, response: ServerResponse): void {
     const { "content-length": length = "0", "transfer-encoding": coding } = request.headers;
     if (request.httpVersionMajor === 1 ? coding === undefined && length === "0" : request.complete) return;
-    this.#coming.set(request, { response, since: performance.now() });
+    this.#unfinished.set(request, { response, since: performance.now() });
     // Node emits "close" as soon as the body is read or the connection is lost.
-    request.once("close", () => this.#coming.delete(request));
+    request.once("close", () => this.#unfinished.delete(request));
     if (response instanceof Http2ServerResponse) {
       const { stream } = response;
-      stream.once("finish", () => this.#coming.delete(request));
+      stream.once("finish", () => this.#unfinished.delete(request));
       drainAfterResponse(stream);
       return;
     }
     // Before Node's listener, which would read an untouched body without a limit.
     response.prependOnceListener("finish", () => {
-      this.#coming.delete(request);
+      this.#unfinished.delete(request);
       if (request.complete) return;
       request.read(0);
       drain(request, maxDrained.http1);
@@ -53,17 +54,17 @@ export class SlowBodies {
   }
 
   /** Stops watching a request whose body may exceed the time limit, such as a stream. */
-  leave(request: IncomingMessage): void {
-    this.#coming.delete(request);
+  unwatch(request: IncomingMessage): void {
+    this.#unfinished.delete(request);
   }
 
   /** Ends overdue requests. `refuse` responds to HTTP/1.1 requests without a response. */
   sweep(refuse: (request: IncomingMessage) => void): void {
-    const latest = performance.now() - this.#patienceMs;
+    const latest = performance.now() - this.#timeoutMs;
     // Ordered by age, so the first request in time ends the loop.
-    for (const [request, { response, since }] of this.#coming) {
+    for (const [request, { response, since }] of this.#unfinished) {
       if (since > latest) return;
-      this.#coming.delete(request);
+      this.#unfinished.delete(request);
       if (response instanceof Http2ServerResponse) endStream(response.stream);
       else if (!response.headersSent) refuse(request);
       else if (!request.complete) request.destroy();

@@ -60,7 +60,10 @@ export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonB
 /** Returns the fields of a message whose values are messages, by field number. */
 type Nested = () => ReadonlyMap<number, Nested>;
 
-/** Counts the fields up to `end`, at most `most + 1`. Unknown fields count, but their contents do not. */
+/**
+ * Counts the fields up to `end`, starting from `before`, and stops at `max + 1`. Unknown fields count, but their contents
+ * do not.
+ */
 function countFields(
   nested: ReturnType<Nested>,
   reader: BinaryReader,

@@ -11,7 +11,7 @@ export interface ConsoleAsset {
 
 /** The built console. */
 export interface ConsoleFiles {
-  /** Returns the page of all paths, with the nonce of one response. */
+  /** Returns the page, which is the same for all paths, with the nonce of one response. */
   pageWith(nonce: string): string;
   /** Paths of pages, with parameters such as `/sessions/$id`. */
   readonly paths: readonly string[];

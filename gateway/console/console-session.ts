@@ -42,7 +42,7 @@ export function createConsoleAdmission({ transport, config, clock }: ConsoleSess
   };
 }
 
-/** Members of a body that are strings. Other members are refused. */
+/** Reads a JSON body whose members must be strings. Throws for members other than `members`. */
 export function readStrings(body: unknown, members: readonly string[]): Readonly<Record<string, string | undefined>> {
   const faults: FieldFault[] = [];
   const json = body instanceof Buffer ? parseJson(body, faults) : undefined;
@@ -58,8 +58,8 @@ export function readStrings(body: unknown, members: readonly string[]): Readonly
 }
 
 /**
- * Mounts the login of the console: a refresh token in a cookie that no script and no other endpoint can read. POST spends
- * the given token, else the cookie's, and answers with an access token. DELETE ends the login.
+ * Mounts the login of the console: a refresh token in a cookie that scripts cannot read. POST spends the given token, else
+ * the cookie's, and returns an access token. DELETE ends the login.
  */
 export function mountConsoleSession(rest: FastifyInstance, parts: ConsoleSessionParts): void {
   const { transport, config } = parts;
@@ -88,7 +88,7 @@ export function mountConsoleSession(rest: FastifyInstance, parts: ConsoleSession
     const refresh_token = given ?? cookie?.read(request);
     reply.header("cache-control", "no-store");
     if (refresh_token === undefined)
-      throw fail("unauthorized", {}, { detail: "this browser has no login: log in on the login page" });
+      throw fail("unauthorized", {}, { detail: "you are not logged in: open the login page" });
     const { answer, isDone } = await post(request, "/v1/auth/refresh", { refresh_token, account_id });
     if (!isDone) {
       const isOver = answer.statusCode === 401 && given === undefined;

@@ -7,7 +7,7 @@ import { forwardingHeaders } from "../peer.ts";
 import { peerOf } from "../transport-parts.ts";
 import { type ConsoleSessionParts, createConsoleAdmission, readStrings } from "./console-session.ts";
 
-/** How a person becomes the owner of the developer account. */
+/** Offer to the first person to become the owner of the developer account. */
 export interface FirstRunOffer {
   readonly firstRun: FirstRun;
   /** Token that the printed link has in its fragment. */
@@ -24,7 +24,7 @@ export const firstRunPath = (token: string): string => `/console/first-run#${tok
 
 const maxBody = 4_096;
 
-/** Mounts the endpoint that creates the owner of the developer account, once, and answers with a login. */
+/** Mounts the endpoint that creates the owner of the developer account once, and returns a login. */
 export function mountFirstRun(
   rest: FastifyInstance,
   parts: ConsoleSessionParts,
@@ -35,7 +35,7 @@ export function mountFirstRun(
   const isPublic = new URL(parts.config.publicUrl).protocol === "https:";
   rest.post("/console/first-run", { onRequest: admit, bodyLimit: maxBody }, async (request, reply) => {
     if (!isPublic && forwardingHeaders.some((name) => request.headers[name] !== undefined)) {
-      const detail = "the first owner is made on this machine: a forwarded request needs an https PUBLIC_URL";
+      const detail = "the request was forwarded: open the link on this machine, or set PUBLIC_URL to an https address";
       throw fail("forbidden", {}, { detail });
     }
     const given = readStrings(request.body, ["token", "email", "name", "password"]);

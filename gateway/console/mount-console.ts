@@ -4,12 +4,12 @@ import type { Config } from "../../src/platform/config.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { hostName } from "../../src/platform/loopback.ts";
 import { namesOfService } from "../own-hosts.ts";
-import { takesCoding } from "../pages/pages.ts";
+import { acceptsCoding } from "../pages/pages.ts";
 import type { ConsoleFiles } from "./console-files.ts";
 
 const consolePath = "/console";
 
-/** Pages of mails, which lead to pages of the console. Browsers keep the fragment, which has the token. */
+/** Prefix of links in mails, which redirect to pages of the console. Browsers keep the fragment, which has the token. */
 const mailPath = "/auth";
 
 /** Mounts the pages and assets of the console. */
@@ -32,8 +32,8 @@ export function mountConsole(rest: FastifyInstance, config: Pick<Config, "public
       vary: "Accept-Encoding",
       "x-content-type-options": "nosniff",
     });
-    if (takesCoding(accepted, "br")) return reply.header("content-encoding", "br").send(asset.brotli);
-    if (takesCoding(accepted, "gzip")) return reply.header("content-encoding", "gzip").send(asset.gzip);
+    if (acceptsCoding(accepted, "br")) return reply.header("content-encoding", "br").send(asset.brotli);
+    if (acceptsCoding(accepted, "gzip")) return reply.header("content-encoding", "gzip").send(asset.gzip);
     return reply.send(asset.plain);
   });
 }

@@ -12,7 +12,7 @@ import { ownLabel } from "./session-tools.ts";
 import { defineTool, progressOutput, sessionId, type ToolContext, type ToolResult, text } from "./tool.ts";
 
 /** Milliseconds that a call waits for a turn. */
-export const turnPatience = 40_000;
+export const longestTurnWait = 40_000;
 
 /** Maximum bytes of a turn's answer. The transcript has all of it. */
 const longestAnswer = 24_000;
@@ -70,7 +70,7 @@ async function findAgent({ call }: ToolContext, id: string): Promise<AgentSessio
 /** Waits for a turn. If the client closes the response in the meantime, cancels the turn. */
 async function waitFor(context: ToolContext, agentId: string, turnId: string): Promise<ToolResult> {
   try {
-    const request = { id: agentId, turnId, waitMs: turnPatience };
+    const request = { id: agentId, turnId, waitMs: longestTurnWait };
     return describeTurn(agentId, await context.call(AgentTurnService.method.getTurn, request));
   } finally {
     if (context.closed.aborted)
@@ -119,7 +119,7 @@ export const runRecipeTool = defineTool({
   output: { session_id: { type: "string" }, ...agentOutput },
   async run(context, { session_id: id, recipe_id: recipeId, parameters = {} }) {
     const earlier = id === undefined ? undefined : await findAgent(context, id);
-    // A recipe is the first turn of its agent session, so one without a turn makes room.
+    // A recipe must be the first turn of its agent session, so an idle earlier agent session is ended.
     if (earlier && earlier.runningTurnId === undefined)
       await context.call(AgentSessionService.method.destroy, { id: earlier.id });
     const agent = await context.call(AgentSessionService.method.create, {

@@ -3,7 +3,7 @@ import { describeFound, readExtractionSchema } from "../../src/agents/turns/extr
 import { markAsPage } from "../../src/agents/turns/page.ts";
 import { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { turnPatience } from "./agent-tools.ts";
+import { longestTurnWait } from "./agent-tools.ts";
 import { defineTool, integer, sessionId, type ToolContext, text } from "./tool.ts";
 
 /** Maximum bytes of a part of a page that one model call reads. */
@@ -15,7 +15,11 @@ const modelScope = "agent_sessions:write";
 /** Throws `forbidden` if the client may not use the account's model. */
 function assertModelScope({ principal: { kind, scopes } }: ToolContext): void {
   if (scopes.has(modelScope)) return;
-  throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${modelScope}: use one that has it` });
+  throw fail(
+    "forbidden",
+    {},
+    { detail: `the ${kind} lacks the scope ${modelScope}: use a ${kind} that has this scope` },
+  );
 }
 
 /** Creates the tool that extracts data by the account's model. */
@@ -35,12 +39,12 @@ export const createExtractTool = (extract: ExtractForAccount) =>
     },
     required: ["session_id", "schema"],
     output: { outcome: { type: "string" }, page: { type: "string" }, next_offset: { type: "integer" } },
-    async run(context, { session_id: id, schema: asked, instructions, ref, offset: from = 0, model }) {
+    async run(context, { session_id: id, schema: givenSchema, instructions, ref, offset: from = 0, model }) {
       assertModelScope(context);
       const { call, header, principal, signal } = context;
-      const extraction = { schema: await readExtractionSchema(asked), instructions, ref };
+      const extraction = { schema: await readExtractionSchema(givenSchema), instructions, ref };
       const caller = { accountId: principal.accountId, header: header("x-byok-llm-api-key"), model, signal };
-      const found = await extract({ ...caller, milliseconds: turnPatience }, extraction, {
+      const found = await extract({ ...caller, milliseconds: longestTurnWait }, extraction, {
         from,
         async read(part) {
           const request = { id, maxBytes: longestPart, ...part };

@@ -15,7 +15,7 @@ import type { ToolContext } from "./tool.ts";
 /** Milliseconds that a tool call may take. Clients give up after 60 s. */
 export const longestCall = 44_000;
 
-/** Client of one request, and what its calls count against. */
+/** Client of one request, and the buffer that counts the bytes held for its calls. */
 export interface Caller {
   readonly peer: Peer;
   readonly buffer: ClientBuffer | undefined;

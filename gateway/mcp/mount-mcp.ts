@@ -36,7 +36,7 @@ export interface McpParts {
   readonly loadServer: () => Promise<CreateMcpServer>;
 }
 
-/** Account that bytes held for a request count against. */
+/** Account and address to which the bytes held for a request are counted. */
 interface Holder {
   readonly accountId: string;
   readonly clientAddress: string;
@@ -60,7 +60,7 @@ interface RpcMessage {
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Returns whether a message will reach a tool, whose method draws the token. */
+/** Returns whether a message calls a tool. The methods that the tool calls then draw the tokens. */
 const isToolCall = ({ method, id, params }: RpcMessage): boolean =>
   method === "tools/call" &&
   (typeof id === "string" || typeof id === "number") &&
@@ -92,8 +92,8 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
     );
   }
 
-  /** Refuses pages of other origins, which could reach a service on loopback by a name of their own. */
-  function assertPlace({ raw }: FastifyRequest): void {
+  /** Refuses other hosts and pages of other origins, as a defence against DNS rebinding. */
+  function assertHostAndOrigin({ raw }: FastifyRequest): void {
     const { origin } = raw.headers;
     const host = raw.headers[":authority"] ?? raw.headers.host;
     if (!isServiceName(hostName(String(host)))) {
@@ -109,9 +109,10 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
     const principal = await transport.dispatcher.identify(peer, (state) => reply.headers(rateLimitHeaders(state)));
     const { kind, sessionId, allowsAddress } = principal;
     if (kind !== "key" || sessionId !== undefined)
-      throw fail("invalid-key", {}, { detail: `${mcpPath} takes API keys: send one in Authorization` });
+      throw fail("invalid-key", {}, { detail: `${mcpPath} accepts only API keys: send an API key in Authorization` });
     if (allowsAddress?.(peer.clientAddress) === false) {
-      const detail = `the key cannot be used from the address ${peer.clientAddress}: use it from those in its addresses`;
+      const { clientAddress: from } = peer;
+      const detail = `the key does not allow the address ${from}: use an allowed address, or add ${from} to the key's \`addresses\``;
       throw fail("forbidden", {}, { detail });
     }
     return principal;
@@ -123,7 +124,7 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
     bodyLimit: longestMessage,
     // Runs before the body is read, so that clients without a key cannot make the service parse it.
     onRequest: async (request, reply) => {
-      assertPlace(request);
+      assertHostAndOrigin(request);
       const peer = peerOf(request.raw, transport);
       const principal = await admit(peer, reply);
       request.raw.accountId = principal.accountId;
@@ -143,23 +144,23 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
         closed,
         peer: { ...peer, header: (name) => (name === "idempotency-key" ? undefined : peer.header(name)) },
         async draw() {
-          const { state, whose } = await transport.dispatcher.drawForNoMethod(peer);
+          const { state, owner } = await transport.dispatcher.drawForNoMethod(peer);
           if (!reply.sent) reply.headers(rateLimitHeaders(state));
-          refuseEmpty(state, whose);
+          refuseEmpty(state, owner);
         },
       };
       const message = readMessage(request.body);
       if (!isToolCall(message)) await client.draw();
-      if (message.method === "subscriptions/listen") return refuseMessage(reply, message);
-      const asked = new Request(`${config.publicUrl}${mcpPath}`, {
+      if (message.method === "subscriptions/listen") return refuseSubscription(reply, message);
+      const fetched = new Request(`${config.publicUrl}${mcpPath}`, {
         method: "POST",
         headers: mcpHeaders(request),
         signal: closed,
       });
-      clients.set(asked, client);
+      clients.set(fetched, client);
       handler ??= loadHandler();
-      const response = await (await handler).fetch(asked, { parsedBody: message });
-      // A refused message has reached no tool, which would have drawn the token.
+      const response = await (await handler).fetch(fetched, { parsedBody: message });
+      // The tool of a refused call did not run, so no token was drawn yet.
       if (isToolCall(message) && !response.ok) await client.draw();
       return sendResponse(reply, response);
     },
@@ -195,8 +196,8 @@ function mcpHeaders({ headers }: FastifyRequest): [string, string][] {
   );
 }
 
-/** The list of tools is constant, so there is nothing to subscribe to. */
-function refuseMessage(reply: FastifyReply, { id }: RpcMessage): FastifyReply {
+/** Refuses `subscriptions/listen`. The list of tools is constant, so it has no changes to report. */
+function refuseSubscription(reply: FastifyReply, { id }: RpcMessage): FastifyReply {
   const error = { code: -32601, message: "subscriptions/listen is not supported: the list of tools is constant" };
   return reply
     .code(404)

@@ -24,24 +24,24 @@ const longestSnapshot = 24_576;
 
 const maxTokens = { max_tokens: integer("of the page shown; default 4000", 1_000, tokens.max) } as const;
 
-const bytesOf = (asked: number | undefined): number =>
-  Math.min((asked ?? tokens.usual) * bytesPerToken - headBytes, longestSnapshot);
+const bytesOf = (tokenLimit: number | undefined): number =>
+  Math.min((tokenLimit ?? tokens.usual) * bytesPerToken - headBytes, longestSnapshot);
 
-/** Returns how to see the part of the page that a cut snapshot omits. */
-const restOf = ({ truncated }: Observation): string =>
+/** Returns a hint how to see the rest of the page, if the snapshot is truncated. */
+const truncationHint = ({ truncated }: Observation): string =>
   truncated ? `\nThe rest is left out: scroll, call observe with find, or with max_tokens up to ${tokens.max}.` : "";
 
 /** Returns a result with the page, or with a hint if the page could not be observed. */
-function showing(outcome: string, seen: Observation | undefined, besides: object = {}): ToolResult {
+function pageResult(outcome: string, seen: Observation | undefined, besides: object = {}): ToolResult {
   const page = seen
-    ? `${describePage(seen, besides)}${restOf(seen)}`
+    ? `${describePage(seen, besides)}${truncationHint(seen)}`
     : "The page could not be observed yet: call observe.";
   return { structured: { outcome, page }, text: `${outcome}\n${page}` };
 }
 
-/** Returns a result with a part of a text. */
-function showingPart(seen: Observation): ToolResult {
-  const { structured, text: shown = "" } = showing("done", seen);
+/** Returns a result with one part of a long text or value. */
+function textPartResult(seen: Observation): ToolResult {
+  const { structured, text: shown = "" } = pageResult("done", seen);
   const { nextOffset: next_offset } = seen;
   if (next_offset === undefined) return { structured, text: shown };
   const more = `\nFor the next part, call observe with this ref and offset ${next_offset}.`;
@@ -55,14 +55,14 @@ export const navigateTool = defineTool({
   input: { ...sessionId, url: text("http or https"), ...maxTokens },
   required: ["session_id", "url"],
   output: pageOutput,
-  async run({ call }, { session_id: id, url, max_tokens: asked }) {
-    const request = { id, url, observe: { maxBytes: bytesOf(asked) } };
+  async run({ call }, { session_id: id, url, max_tokens: tokenLimit }) {
+    const request = { id, url, observe: { maxBytes: bytesOf(tokenLimit) } };
     const { httpStatus, status, download, observation } = await call(SessionService.method.navigate, request);
     if (download)
-      return showing("the address is a download, which appears in files; the page is unchanged", observation);
+      return pageResult("the address is a download, which appears in files; the page is unchanged", observation);
     if (status === SessionStatus.PAUSED)
-      return showing("the page is a bot check, which only a person can pass: call ask_person", observation);
-    return showing(httpStatus === undefined ? "done" : `done: HTTP status ${httpStatus}`, observation);
+      return pageResult("the page is a bot check, which only a person can pass: call ask_person", observation);
+    return pageResult(httpStatus === undefined ? "done" : `done: HTTP status ${httpStatus}`, observation);
   },
 });
 
@@ -81,12 +81,12 @@ export const observeTool = defineTool({
   },
   required: ["session_id"],
   output: { ...pageOutput, next_offset: { type: "integer" } },
-  async run({ call }, { session_id: id, whole = false, max_tokens: asked, ...part }) {
+  async run({ call }, { session_id: id, whole = false, max_tokens: tokenLimit, ...part }) {
     const scope = whole ? ObserveScope.PAGE : ObserveScope.UNSPECIFIED;
-    const seen = await call(SessionService.method.observe, { id, scope, maxBytes: bytesOf(asked), ...part });
-    if (part.ref !== undefined) return showingPart(seen);
+    const seen = await call(SessionService.method.observe, { id, scope, maxBytes: bytesOf(tokenLimit), ...part });
+    if (part.ref !== undefined) return textPartResult(seen);
     const state = await call(SessionService.method.getState, { id });
-    return showing("done", seen, besidesOf(state, []));
+    return pageResult("done", seen, besidesOf(state, []));
   },
 });
 
@@ -103,8 +103,8 @@ export const readTool = defineTool({
   },
   required: ["session_id"],
   output: { page: { type: "string" }, next_offset: { type: "integer" } },
-  async run({ call }, { session_id: id, max_tokens: asked, ...part }) {
-    const request = { id, maxBytes: bytesOf(asked), ...part };
+  async run({ call }, { session_id: id, max_tokens: tokenLimit, ...part }) {
+    const request = { id, maxBytes: bytesOf(tokenLimit), ...part };
     const { markdown, nextOffset: next_offset } = await call(SessionService.method.read, request);
     const rest = next_offset === undefined ? {} : { next_offset };
     const page = markAsPage({ format: "markdown", ...rest }, markdown);
@@ -120,11 +120,11 @@ export const actTool = defineTool({
   input: { ...sessionId, actions: { type: "array", ...agentTools.act.input.properties.actions }, ...maxTokens },
   required: ["session_id", "actions"],
   output: pageOutput,
-  async run({ call }, { session_id: id, actions, max_tokens: asked }) {
+  async run({ call }, { session_id: id, actions, max_tokens: tokenLimit }) {
     const request = readActions(id, actions);
-    request.observe = create(ObserveOptionsSchema, { maxBytes: bytesOf(asked) });
+    request.observe = create(ObserveOptionsSchema, { maxBytes: bytesOf(tokenLimit) });
     const answer = await call(SessionService.method.interact, request);
-    return showing(outcomeOf(answer, actions.length), answer.observation);
+    return pageResult(outcomeOf(answer, actions.length), answer.observation);
   },
 });
 
@@ -136,17 +136,17 @@ export const screenshotTool = defineTool({
   input: { ...sessionId, marks: { type: "boolean" }, ...maxTokens },
   required: ["session_id"],
   output: { page: { type: "string" }, width: { type: "integer" }, height: { type: "integer" } },
-  async run({ call }, { session_id: id, marks = false, max_tokens: asked }) {
-    const request = { id, screenshot: true, marks, maxBytes: marks ? bytesOf(asked) : 1_024 };
+  async run({ call }, { session_id: id, marks = false, max_tokens: tokenLimit }) {
+    const request = { id, screenshot: true, marks, maxBytes: marks ? bytesOf(tokenLimit) : 1_024 };
     const seen = await call(SessionService.method.observe, request);
     const { width = 0, height = 0, data } = seen.picture ?? {};
     const page = marks
-      ? `${describePage(seen)}${restOf(seen)}`
+      ? `${describePage(seen)}${truncationHint(seen)}`
       : describePage({ ...seen, truncated: false, snapshot: "" });
     return { structured: { page, width, height }, text: page, ...(data && { picture: data }) };
   },
 });
 
-/** Returns the page of a response without an observation. */
+/** Returns the description of a page without its content, for a response without an observation. */
 export const pageHead = ({ pageId, url, title }: { pageId: string; url: string; title: string }): string =>
   markAsPage({ page_id: pageId, url: url.slice(0, 500), title: title.slice(0, 200) }, "");

@@ -26,7 +26,7 @@ export const linkKey = "link";
 export const toInputRequest = ({ url, message, state }: NonNullable<ToolResult["ask"]>): InputRequiredResult =>
   inputRequired({ inputRequests: { [linkKey]: inputRequired.elicitUrl({ url, message }) }, requestState: state });
 
-/** Next call after an error, where the detail of the problem does not tell. */
+/** Next step after errors whose details may not name it. */
 const nextSteps: Partial<Record<ErrorSlug, string>> = {
   "not-found": "use an id from an earlier result",
   "session-destroyed": "the session has ended: call start_session",
@@ -36,7 +36,7 @@ const nextSteps: Partial<Record<ErrorSlug, string>> = {
   forbidden: "tell the person which permission the API key lacks",
 };
 
-/** Converts a failure to a result that tells the model what to do next. */
+/** Converts a failure to an error result, with the next step for the model. */
 export function toErrorResult(failure: Failure, requestId: string, besides: object = {}): CallToolResult {
   const { slug, detail = errorTable[slug].about, errors, retryAfter } = failure;
   const next = nextSteps[slug];

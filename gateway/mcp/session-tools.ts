@@ -60,11 +60,11 @@ export const startSessionTool = defineTool({
   required: [],
   output: { session_id: text("for the other tools"), status: { type: "string" }, expires_at: { type: "string" } },
   async run({ call }, args) {
-    const { device, profile_id: profileId, timeout_seconds: timeoutSeconds, idle_timeout_seconds: asked } = args;
+    const { device, profile_id: profileId, timeout_seconds: timeoutSeconds, idle_timeout_seconds: idleTimeout } = args;
     const { runtime, locale, timezone } = args;
     const session = await call(SessionService.method.create, {
       labels: ownLabel,
-      idleTimeoutSeconds: asked ?? idle.usual,
+      idleTimeoutSeconds: idleTimeout ?? idle.usual,
       ...(runtime !== undefined && { runtime }),
       ...(device !== undefined && { archetype: device }),
       ...(profileId !== undefined && { profileId }),

@@ -48,14 +48,14 @@ export interface ToolServerParts {
 
 type ToolAnswer = CallToolResult | InputRequiredResult;
 
-/** Means of a client to ask its user, and the answer of the user. */
-type AskedClient = Pick<ToolContext, "opensLinks" | "answered">;
+/** Whether a client can show a link to its user, and the user's answer to an earlier link. */
+type Elicitation = Pick<ToolContext, "opensLinks" | "answered">;
 
 /**
- * Reads what revision 2026-07-28 sends with each request. Clients of revision 2025-11-25 state it once a connection,
- * which a stateless server does not keep.
+ * Reads the elicitation of a request. Clients of revision 2026-07-28 send their capabilities with each request. Clients of
+ * revision 2025-11-25 send them once per connection, and a stateless server does not store them.
  */
-function readAsked({ envelope, inputResponses, requestState }: ServerContext["mcpReq"]): AskedClient {
+function readElicitation({ envelope, inputResponses, requestState }: ServerContext["mcpReq"]): Elicitation {
   // The package has validated the envelope, whose type has no keys.
   const capabilities = Reflect.get(envelope ?? {}, CLIENT_CAPABILITIES_META_KEY) as ClientCapabilities | undefined;
   const state: unknown = requestState();
@@ -68,7 +68,7 @@ function readAsked({ envelope, inputResponses, requestState }: ServerContext["mc
   };
 }
 
-/** Entry of a tool in the list. */
+/** Returns the entry of a tool in the response to `tools/list`. */
 function describeTool(tool: Tool) {
   const { name, description, output, hints } = tool;
   const { readOnly, destructive, idempotent } = hints;
@@ -98,18 +98,18 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
   });
   const cache = { ttlMs: listTtl, cacheScope: "public" } as const;
 
-  async function run(client: McpClient, tool: Tool, args: JsonObject, asked: AskedClient): Promise<ToolAnswer> {
+  async function run(client: McpClient, tool: Tool, args: JsonObject, elicitation: Elicitation): Promise<ToolAnswer> {
     const expired = () => fail("session-timeout", {}, { detail: `the call took more than ${longestCall / 1_000} s` });
     using deadline = new Deadline(longestCall, expired, [client.closed, stopped]);
     const { signal } = deadline;
     const { closed, principal, peer } = client;
     const header = (name: string) => peer.header(name);
     const call = callMethod(client, signal);
-    const result = await tool.run({ closed, signal, publicUrl, principal, header, call, ...asked }, args);
-    return result.ask && asked.opensLinks ? toInputRequest(result.ask) : toResult(result);
+    const result = await tool.run({ closed, signal, publicUrl, principal, header, call, ...elicitation }, args);
+    return result.ask && elicitation.opensLinks ? toInputRequest(result.ask) : toResult(result);
   }
 
-  /** Adds the sessions that the client can use if the asked one is unknown or too many run. */
+  /** Returns the running sessions after an error about an unknown session or too many sessions; otherwise nothing. */
   async function describeSessions(client: McpClient, slug: string, args: JsonObject): Promise<object> {
     const isAbout = slug === "concurrency-limit" || (slug === "not-found" && args.session_id !== undefined);
     if (!isAbout) return {};
@@ -132,7 +132,7 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
         throw failFields("validation-failed", {
           name: `is not a tool: the tools are ${[...byName.keys()].join(", ")}`,
         });
-      const result = await run(client, tool, args, readAsked(mcpReq));
+      const result = await run(client, tool, args, readElicitation(mcpReq));
       count(client.closed.aborted ? "cancelled" : "done");
       return result;
     } catch (thrown) {

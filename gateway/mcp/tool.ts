@@ -11,9 +11,9 @@ export interface ToolContext {
   readonly principal: Principal;
   /** Returns a header of the request. */
   header(name: string): string | undefined;
-  /** Whether the client shows links to its user when a result asks for that. */
+  /** Whether the client can show a link of a result (`ask`) to its user. */
   readonly opensLinks: boolean;
-  /** The state of an earlier result that asked the user, and whether the user agreed. */
+  /** The user's answer to the link of an earlier result: the `state` of its `ask`, and whether the user agreed. */
   readonly answered: { readonly state: string; readonly isAccepted: boolean } | undefined;
   /** Calls a method of the registry as the client, through all policies. `isKept` methods run even if `signal` aborts. */
   call<M extends DescMethodUnary>(
@@ -87,7 +87,7 @@ export function defineTool<const P extends Readonly<Record<string, PropertySchem
 
 const describe = <T extends string>(type: T, description: string) => ({ type, description }) as const;
 
-/** Shorthands for properties. */
+/** Creates the schema of a property. */
 export const text = (description: string) => describe("string", description);
 export const integer = (description: string, minimum: number, maximum: number) =>
   ({ type: "integer", description, minimum, maximum }) as const;

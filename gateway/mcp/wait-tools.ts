@@ -5,7 +5,7 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { Failure, failFields } from "../../src/platform/errors.ts";
 import { type NamesOf, storedNames } from "../../src/platform/rest-json/field-names.ts";
-import { describeTurn, turnPatience } from "./agent-tools.ts";
+import { describeTurn, longestTurnWait } from "./agent-tools.ts";
 import { pageHead } from "./page-tools.ts";
 import {
   choice,
@@ -26,15 +26,17 @@ const pollEvery = 1_000;
 
 const human = "human_control";
 
-/** Returns the result once the client has shown the link to the person. */
+/** Returns the result of a repeated call, after the client has shown the link to the person. */
 function afterLink({ state: handle, isAccepted }: NonNullable<ToolContext["answered"]>): ToolResult {
   if (!isAccepted)
-    return { structured: { status: "declined", next: "the person has declined: go on without, or stop" } };
+    return {
+      structured: { status: "declined", next: "the person has declined: continue without the person, or stop" },
+    };
   return { structured: { status: "waiting_for_person", handle, next: "call wait with this handle until done" } };
 }
 
-/** Control changes after which a person has taken control and handed it back. */
-const changesUntilBack = (control: Control | undefined): number =>
+/** Returns the control epoch after a person has taken control and handed it back. */
+const handbackEpoch = (control: Control | undefined): number =>
   (control?.controlEpoch ?? 0) + (control?.state === human ? 1 : 2);
 
 /** Creates the tools that read the time. */
@@ -56,14 +58,14 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
       const { control } = await call(SessionService.method.getState, { id });
       const link = { id, control: true, singleViewer: true, name: instructions.slice(0, 100).toWellFormed() };
       const { url = "" } = await call(ViewLinkService.method.create, { ...link, expiresInSeconds: seconds });
-      const handle = `person/${changesUntilBack(control)}/${clock.now() + seconds * 1_000}`;
+      const handle = `person/${handbackEpoch(control)}/${clock.now() + seconds * 1_000}`;
       const next = "show the url to the person with your instructions, then call wait with this handle until done";
       const ask = { url, message: instructions, state: handle };
       return { structured: { status: "waiting_for_person", url, handle, next }, ask };
     },
   });
 
-  /** Waits until a person has handed control back, or the time for it is over. */
+  /** Waits until the control epoch is at least `epoch` and no person has control, or until the time `until`. */
   async function waitForPerson({ call, signal }: ToolContext, id: string, epoch: number, until: number, ms: number) {
     const handle = `person/${epoch}/${until}`;
     const pollUntil = clock.now() + ms;
@@ -91,7 +93,7 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
       url: text("glob, such as **/thanks"),
       selector: text("CSS"),
       state: choice("of selector; default visible", "visible", "hidden", "attached", "detached"),
-      seconds: integer("default 30", 1, turnPatience / 1_000),
+      seconds: integer("default 30", 1, longestTurnWait / 1_000),
     },
     required: ["session_id"],
     output: { ...progressOutput, page: { type: "string" }, text: { type: "string" }, output: { type: "object" } },
@@ -119,8 +121,8 @@ interface PageCondition {
 
 const elementStates = storedNames(ElementState);
 
-async function waitForPage({ call }: ToolContext, id: string, asked: PageCondition, ms: number): Promise<ToolResult> {
-  const { text: shown, url, selector, state = "visible" } = asked;
+async function waitForPage({ call }: ToolContext, id: string, input: PageCondition, ms: number): Promise<ToolResult> {
+  const { text: shown, url, selector, state = "visible" } = input;
   const conditions = [
     ...(shown === undefined ? [] : [{ case: "text" as const, value: { text: shown } }]),
     ...(url === undefined ? [] : [{ case: "url" as const, value: { pattern: url } }]),

@@ -60,7 +60,7 @@ export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kin
 /** Returns an example of one member: the value of its option, or a placeholder if the request requires the member. */
 export function requestMember(member: DescField | DescOneof, needed: boolean): Json | undefined {
   if (member.kind === "oneof") return oneofExample(member, requestExample);
-  return fieldExample(member) ?? (needed ? wrap(member, standIn(member, requestExample)) : undefined);
+  return fieldExample(member) ?? (needed ? wrap(member, placeholderFor(member, requestExample)) : undefined);
 }
 
 /** Returns an example response. Optional members appear only if they have an example. */
@@ -87,8 +87,8 @@ function responseField(
   if (getOption(field, nullable)) return null;
   if (field.fieldKind === "map") return {};
   const recursive = field.message !== undefined && seen.has(field.message);
-  if (field.fieldKind === "list") return field.message && !recursive ? [standIn(field, inner)] : [];
-  return isAlwaysWritten(field) && !recursive ? standIn(field, inner) : undefined;
+  if (field.fieldKind === "list") return field.message && !recursive ? [placeholderFor(field, inner)] : [];
+  return isAlwaysWritten(field) && !recursive ? placeholderFor(field, inner) : undefined;
 }
 
 /** Returns an event whose data is an example of its payload. */
@@ -137,7 +137,7 @@ function oneofExample(oneof: DescOneof, inner: (desc: DescMessage) => JsonObject
   return first?.message ? { kind: first.name, ...inner(first.message) } : {};
 }
 
-function standIn(field: DescField, inner: (desc: DescMessage) => JsonObject): Json {
+function placeholderFor(field: DescField, inner: (desc: DescMessage) => JsonObject): Json {
   if (field.message) {
     switch (field.message.typeName) {
       case "google.protobuf.Timestamp":

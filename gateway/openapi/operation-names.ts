@@ -13,15 +13,15 @@ export function pascalCase(name: string): string {
 export function operationIdOf({ name, parent }: DescMethod): string {
   const [verb = name, ...rest] = wordsOf(name);
   const noun = serviceTag(parent);
-  const isThing = parent.file.messages.some((desc) => desc.name === noun);
-  if (!isThing && rest.length > 0) return lowerFirst(name);
+  const isResource = parent.file.messages.some((desc) => desc.name === noun);
+  if (!isResource && rest.length > 0) return lowerFirst(name);
   return `${verb.toLowerCase()}${name === "List" ? `${noun}s` : noun}${rest.join("")}`;
 }
 
 /** Returns the heading of a method: its option `title`, else its name in words. */
 export function titleOf(method: DescMethod): string {
-  const said = getOption(method, title);
-  if (said !== "") return said;
+  const given = getOption(method, title);
+  if (given !== "") return given;
   const [verb = "", ...rest] = wordsOf(method.name);
   const noun = wordsOf(serviceTag(method.parent)).join(" ").toLowerCase();
   if (rest.length > 0) return [verb, ...rest.map((word) => word.toLowerCase())].join(" ");

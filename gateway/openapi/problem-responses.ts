@@ -18,7 +18,7 @@ export function problemsOf(served: ServedMethod): ErrorSlug[] {
   // Raised by transports: a malformed request, X-Request-Timeout-Ms, and unexpected errors.
   const slugs = new Set<ErrorSlug>(["bad-request", "session-timeout", "internal"]);
   for (const policy of policiesOf(served)) {
-    for (const slug of policy.refuses(served)) slugs.add(slug);
+    for (const slug of policy.problems(served)) slugs.add(slug);
   }
   for (const slug of served.rules.errors) {
     if (!isErrorSlug(slug)) throw new Error(`${served.method}: ${slug} is not in the error table`);

@@ -38,8 +38,8 @@ function useOf({ method, rules, route }: ServedMethod): RequestUse | undefined {
 }
 
 /** Returns the fields that a PATCH of a resource can clear: nullable fields, lists and maps. */
-function clearableOf(thing: DescMessage): Set<string> {
-  const fields = thing.fields.filter(
+function clearableOf(resource: DescMessage): Set<string> {
+  const fields = resource.fields.filter(
     (field) => getOption(field, nullable) || field.fieldKind === "list" || field.fieldKind === "map",
   );
   return new Set(fields.map(({ name }) => name));

@@ -14,7 +14,7 @@ interface Allowances {
 
 /**
  * Returns headers that allow a page only its own inline style and script (CSP Level 3), and the given additional
- * resources. An empty script allows none.
+ * resources. An empty `script` allows no inline script.
  */
 export function pageHeadersFor(
   style: string,

@@ -75,7 +75,7 @@ function ownParameters(parameters: readonly Parameter[], resolver: Resolver): Ht
   return parameters.length > 0 ? html`<h4>Parameters</h4>${parameterTable(parameters, resolver)}` : undefined;
 }
 
-/** Renders links to the headers, which many operations share and which are explained once. */
+/** Renders links to the header parameters, which operations share. The section Headers describes them once. */
 function headerLinks(headers: readonly Reference[], resolver: Resolver): Html {
   const links = headers.map((header) => {
     const { name } = resolver.parameter(header);

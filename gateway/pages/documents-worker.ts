@@ -12,7 +12,7 @@ import type { Documents, DocumentsTask } from "./documents.ts";
 /** Descriptors with the comments of the proto files, which the generated code does not have. */
 const image = fromBinary(FileDescriptorSetSchema, readFileSync(new URL("../../src/gen/image.binpb", import.meta.url)));
 
-/** Builds the documents of services. Services that are not in the contract are omitted. */
+/** Builds the documents of services. Omits services that are not in the descriptor image. */
 function makeDocuments({ services, publicUrl, errorsBase }: DocumentsTask): Documents {
   const registry = createFileRegistry(image);
   const served = services.flatMap((name) => registry.getService(name) ?? []).map(unimplemented);

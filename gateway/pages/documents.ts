@@ -15,7 +15,7 @@ export interface DocumentsTask {
   readonly errorsBase: string;
 }
 
-/** Milliseconds to build the documents, which takes two seconds. */
+/** Timeout of a build in milliseconds. A build takes about 2 s. */
 const buildMs = 60_000;
 
 /** Megabytes of the thread's heap. */

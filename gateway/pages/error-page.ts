@@ -20,7 +20,7 @@ export function renderError(slug: ErrorSlug): string {
   const { status, title, about } = errorTable[slug];
   const rows = Object.entries(extensionsOf(slug)).map(
     ([name, { about: meaning, values, optional }]) => html`<tr>
-<th scope="row"><code>${name}</code> <span class="type">${optional ? "where it helps" : "always there"}</span></th>
+<th scope="row"><code>${name}</code> <span class="type">${optional ? "optional" : "always present"}</span></th>
 <td>${inline(meaning)} ${values && values.length > 1 && inline(`One of ${values.map((value) => `\`${value}\``).join(", ")}.`)}</td></tr>`,
   );
   return page(
@@ -66,7 +66,7 @@ ${requestLine(instance)}
 const requestLine = (id = "") => html`<p class="rule">Request id: <code>${id}</code></p>`;
 
 /** Renders the page of an unknown address. */
-export function renderNowhere(path: string, requestId: string): string {
+export function renderNotFound(path: string, requestId: string): string {
   const isTry = path.startsWith("/try/");
   return page(
     "Nothing here",

@@ -8,11 +8,11 @@ const outcome = document.querySelector("#outcome");
 const form = document.querySelector("form");
 const button = form.querySelector("button");
 let token = location.hash.slice(1);
-function take() {
+function takeToken() {
   if (location.hash.length > 1) token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
 }
-function say(text, isFault) {
+function showOutcome(text, isFault) {
   outcome.textContent = text;
   outcome.className = isFault ? "fault" : "";
 }
@@ -25,18 +25,18 @@ async function send() {
   }
   form.remove();
   about.remove();
-  say(done, false);
+  showOutcome(done, false);
 }
-take();
-addEventListener("hashchange", take);
-if (token === "") say("This link is not complete. Open the link in the mail, or copy all of it.", true);
+takeToken();
+addEventListener("hashchange", takeToken);
+if (token === "") showOutcome("This link is not complete. Open the link in the mail, or copy all of it.", true);
 button.disabled = token === "";
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   button.disabled = true;
-  say("", false);
+  showOutcome("", false);
   send().catch((error) => {
-    say(error.message, true);
+    showOutcome(error.message, true);
     button.disabled = false;
   });
 });

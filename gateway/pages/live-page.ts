@@ -13,7 +13,7 @@ function readBuilt(name: string): string {
   return readFileSync(new URL(`../../src/gen/web/${name}`, import.meta.url), "utf8");
 }
 
-/** Style of the page. The picture fills the space between the toolbars. Messages cover its end and do not move it. */
+/** Style of the page. The picture fills the space between the toolbars. Messages overlay its lower edge. */
 const ownStyle = `
 html, body { height: 100%; }
 body { display: flex; flex-direction: column; height: 100dvh; }
@@ -172,7 +172,7 @@ export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer
     ...pageHeadersFor(
       style + ownStyle,
       script,
-      mediaServer === undefined ? own : { ...own, ...speakingTo(mediaServer) },
+      mediaServer === undefined ? own : { ...own, ...mediaSources(mediaServer) },
     ),
     "cache-control": "no-store",
   };
@@ -184,8 +184,8 @@ export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer
   );
 }
 
-/** Returns the sources for signalling over WebSocket, and for the request that explains a refusal. */
-function speakingTo(mediaServer: string): { scripts: string; connect: string } {
+/** Returns the sources of the media server: WebSocket for signalling, HTTP for the request that explains a refusal. */
+function mediaSources(mediaServer: string): { scripts: string; connect: string } {
   const { host, protocol } = new URL(mediaServer);
   const origins = protocol === "wss:" ? `wss://${host} https://${host}` : `ws://${host} http://${host}`;
   return { scripts: "'self'", connect: `'self' ${origins}` };

@@ -53,9 +53,9 @@ async function mountNotices(fastify: FastifyInstance, { receive }: Processors): 
         noticePath(processor),
         { bodyLimit: maxProcessorWebhookBytes },
         async ({ headers: shown, body }, reply) => {
-          const isTaken = await receive(processor, { headers: shown, body: body ?? Buffer.alloc(0) });
+          const isAccepted = await receive(processor, { headers: shown, body: body ?? Buffer.alloc(0) });
           return reply
-            .code(isTaken ? 200 : 400)
+            .code(isAccepted ? 200 : 400)
             .headers({ "content-type": "application/json" })
             .send("{}");
         },

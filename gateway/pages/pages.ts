@@ -94,7 +94,7 @@ export function revalidated(
     const { body, gzipped, etag } = await served;
     reply.headers({ ...headers, etag, "cache-control": "no-cache" }).header("vary", varyOf(reply));
     if (isKnown(etag, request.headers["if-none-match"] ?? "")) return reply.code(304).send();
-    return takesCoding(request.headers["accept-encoding"] ?? "", "gzip")
+    return acceptsCoding(request.headers["accept-encoding"] ?? "", "gzip")
       ? reply.header("content-encoding", "gzip").send(gzipped)
       : reply.send(body);
   };
@@ -102,19 +102,19 @@ export function revalidated(
 
 /** Returns the Vary header, including the value that CORS may have set. */
 function varyOf({ raw }: FastifyReply): string {
-  const said = raw.getHeader("vary");
-  return typeof said === "string" ? `${said}, Accept-Encoding` : "Accept-Encoding";
+  const current = raw.getHeader("vary");
+  return typeof current === "string" ? `${current}, Accept-Encoding` : "Accept-Encoding";
 }
 
 /** Returns whether an Accept-Encoding header accepts a coding (RFC 9110, section 12.5.3). */
-export function takesCoding(header: string, coding: string): boolean {
-  const taken = header.split(",").map((each) =>
+export function acceptsCoding(header: string, coding: string): boolean {
+  const codings = header.split(",").map((each) =>
     each
       .trim()
       .toLowerCase()
       .split(/\s*;\s*/),
   );
-  return taken.some(([name, weight = "q=1"]) => (name === coding || name === "*") && !/^q=0(\.0*)?$/.test(weight));
+  return codings.some(([name, weight = "q=1"]) => (name === coding || name === "*") && !/^q=0(\.0*)?$/.test(weight));
 }
 
 /** Returns whether an If-None-Match header contains an entity tag (RFC 9110, section 13.1.2). */

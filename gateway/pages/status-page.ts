@@ -45,7 +45,7 @@ function minutesOf(seconds: number): string {
   return hours === 0 ? `${minutes} min` : `${hours} h ${minutes} min`;
 }
 
-function sayDay({ date, health, downSeconds }: Day): string {
+function describeDay({ date, health, downSeconds }: Day): string {
   if (!health) return `${date}: no data`;
   return `${date}: ${downSeconds > 0 ? `down for ${minutesOf(downSeconds)}` : healthWords[health]}`;
 }
@@ -54,11 +54,11 @@ function sayDay({ date, health, downSeconds }: Day): string {
 function barsOf({ days, percent }: DayHistory): Html {
   const bars = days.map(
     (day, index) =>
-      html`<rect class="${day.health ?? "none"}" x="${index * 10}" width="7" height="34"><title>${sayDay(day)}</title></rect>`,
+      html`<rect class="${day.health ?? "none"}" x="${index * 10}" width="7" height="34"><title>${describeDay(day)}</title></rect>`,
   );
   const bad = days.filter(({ downSeconds }) => downSeconds > 0);
   const uptime = percent === undefined ? "No data" : `${percent} % uptime`;
-  const summary = `${uptime} in the last 90 days. ${bad.length === 0 ? "No outages." : bad.map(sayDay).join(". ")}`;
+  const summary = `${uptime} in the last 90 days. ${bad.length === 0 ? "No outages." : bad.map(describeDay).join(". ")}`;
   return html`<svg role="img" aria-label="${summary}" viewBox="0 0 897 34" preserveAspectRatio="none">${bars}</svg>
 <p class="scale"><span>90 days ago</span><span>${percent === undefined ? "no data" : `${percent} % uptime`}</span><span>today</span></p>`;
 }
@@ -73,7 +73,7 @@ function incidentOf(incident: StoredIncident, at: number): Html {
   return html`<article id="${id}" class="incident ${isOn || startedAt > at ? health : "operational"}">
 <h3>${title}</h3>
 <p class="rule">${isOn ? badges[health] : startedAt > at ? "Scheduled" : "Resolved"} · ${labels} · ${timeOf(startedAt)}${end}</p>
-<ul>${updates.map(({ text, at: said }) => html`<li>${timeOf(said)} ${text}</li>`)}</ul>
+<ul>${updates.map(({ text, at: postedAt }) => html`<li>${timeOf(postedAt)} ${text}</li>`)}</ul>
 </article>`;
 }
 
@@ -145,7 +145,7 @@ async function subscribe(status: Status, request: FastifyRequest, clientAddress:
     return { text: `We have sent a link to confirm the subscription to ${email}.`, isFault: false };
   } catch (thrown) {
     const { detail, slug } = asFailure(thrown);
-    if (slug === "internal") request.log.error({ err: thrown }, "a subscription has failed");
+    if (slug === "internal") request.log.error({ err: thrown }, "failed to subscribe to status updates");
     return { text: `The subscription failed: ${detail ?? "try again later"}.`, isFault: true };
   }
 }

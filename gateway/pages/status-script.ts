@@ -14,7 +14,7 @@ async function renew() {
   live().textContent = "Live.";
 }
 let before;
-let soon;
+let timer;
 const stream = new EventSource("/v1/status/stream");
 stream.onmessage = ({ data }) => {
   const { updated_at, ...status } = JSON.parse(data);
@@ -25,15 +25,15 @@ stream.onmessage = ({ data }) => {
   live().textContent = "Live.";
   if (text === before || isShown) return void (before = text);
   before = text;
-  clearTimeout(soon);
-  soon = setTimeout(() => renew().catch(() => undefined), Math.random() * 1000);
+  clearTimeout(timer);
+  timer = setTimeout(() => renew().catch(() => undefined), Math.random() * 1000);
 };
 stream.onerror = () => { live().textContent = "Updates are interrupted; the page reconnects by itself."; };
 document.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = event.target.querySelector("button");
   button.disabled = true;
-  const say = (text, isFault) => {
+  const showOutcome = (text, isFault) => {
     outcome.textContent = text;
     outcome.className = isFault ? "fault" : "";
   };
@@ -42,10 +42,10 @@ document.querySelector("form").addEventListener("submit", async (event) => {
     const headers = { "Content-Type": "application/json" };
     const answer = await fetch("/v1/status/subscribe", { method: "POST", headers, body });
     const { email, detail, title } = await answer.json();
-    if (answer.ok) say("We have sent a link to confirm the subscription to " + email + ".", false);
-    else say("The subscription failed: " + (detail ?? title) + ".", true);
+    if (answer.ok) showOutcome("We have sent a link to confirm the subscription to " + email + ".", false);
+    else showOutcome("The subscription failed: " + (detail ?? title) + ".", true);
   } catch {
-    say("The service cannot be reached. Try again later.", true);
+    showOutcome("The service cannot be reached. Try again later.", true);
   }
   button.disabled = false;
 });

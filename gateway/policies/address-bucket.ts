@@ -50,13 +50,13 @@ export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "c
   };
 }
 
-/** Throws `rate-limited` if the bucket was empty. The problem names `whose` and the bucket. */
-export function refuseEmpty(state: BucketState, whose: string): void {
+/** Throws `rate-limited` if the bucket was empty. The problem names the bucket and its `owner`. */
+export function refuseEmpty(state: BucketState, owner: string): void {
   if (state.allowed) return;
   const seconds = state.retryAfterSeconds;
   throw fail(
     "rate-limited",
     { retry_after_seconds: seconds },
-    { detail: `bucket ${state.bucket} of ${whose} is empty; wait ${seconds} s`, retryAfter: seconds },
+    { detail: `bucket ${state.bucket} of ${owner} is empty; wait ${seconds} s`, retryAfter: seconds },
   );
 }

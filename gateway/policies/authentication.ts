@@ -8,19 +8,19 @@ import type { Peer } from "../peer.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
 
-const whose = "your address, which sends no valid key,";
+const bucketOwner = "your address, which sends no valid key,";
 
 /**
  * Identifies the caller. A recently verified bearer passes. Every other bearer first draws a token of the client
  * address, so that parallel guesses are limited; a valid bearer refunds the token. If the address has no tokens left,
- * bearers are still looked up in batches, so that neighbours cannot lock out a valid bearer. An invalid bearer then
- * receives only `rate-limited`.
+ * bearers are still looked up in batches, so that other clients of the address cannot lock out a valid bearer. An invalid
+ * bearer then receives only `rate-limited`.
  */
 export const authentication: AdmissionPolicy = {
   name: "authentication",
   enforces: ["public"],
-  concerns: () => true,
-  refuses: ({ rules }) =>
+  appliesTo: () => true,
+  problems: ({ rules }) =>
     rules.public ? ["rate-limited"] : ["rate-limited", "unauthorized", "invalid-key", "revoked-key", "expired-key"],
   describe: ({ rules }) => (rules.public ? "Needs no key." : ""),
   admit(call, parts) {
@@ -33,7 +33,7 @@ export const authentication: AdmissionPolicy = {
     const known = parts.bearers.peek(call.bearer);
     if (!known) return findCaller(call, call.bearer, parts);
     call.principal = known;
-    note(known, parts);
+    recordUse(known, parts);
     return undefined;
   },
 };
@@ -53,7 +53,7 @@ export async function identify(
     throw thrown;
   }
   const principal = parts.bearers.peek(bearer) ?? (await lookUp(sender, bearer, parts));
-  note(principal, parts);
+  recordUse(principal, parts);
   return principal;
 }
 
@@ -62,34 +62,34 @@ type Sender = Pick<GatewayCall, "clientAddress" | "show">;
 async function drawFromAddress(sender: Sender, { addresses }: PolicyParts): Promise<void> {
   const state = await addresses.draw(sender.clientAddress);
   sender.show(state);
-  refuseEmpty(state, whose);
+  refuseEmpty(state, bucketOwner);
 }
 
 async function findCaller(call: GatewayCall, bearer: Bearer, parts: PolicyParts): Promise<void> {
   call.principal = await lookUp(call, bearer, parts);
-  note(call.principal, parts);
+  recordUse(call.principal, parts);
 }
 
 async function lookUp(sender: Sender, bearer: Bearer, parts: PolicyParts): Promise<Principal> {
   const { addresses, bearers } = parts;
   const { clientAddress } = sender;
   const state = await addresses.draw(clientAddress);
-  const giveBack = () => state.allowed && addresses.refund(clientAddress);
+  const refund = () => state.allowed && addresses.refund(clientAddress);
   let principal: Principal;
   try {
     principal = await bearers.lookUp(bearer);
   } catch (thrown) {
     sender.show(state);
     const isOurFault = errorTable[asFailure(thrown).slug].status >= 500;
-    if (isOurFault) await giveBack();
-    else refuseEmpty(state, whose);
+    if (isOurFault) await refund();
+    else refuseEmpty(state, bucketOwner);
     throw thrown;
   }
-  await giveBack();
+  await refund();
   return principal;
 }
 
-function note(principal: Principal, { apiKeys }: PolicyParts): void {
+function recordUse(principal: Principal, { apiKeys }: PolicyParts): void {
   if (principal.kind === "key") apiKeys.recordUse(principal.keyId);
 }
 
@@ -100,10 +100,10 @@ function note(principal: Principal, { apiKeys }: PolicyParts): void {
 export async function drawForNoMethod(
   { header, clientAddress }: Peer,
   parts: PolicyParts,
-): Promise<{ state: BucketState; whose: string }> {
+): Promise<{ state: BucketState; owner: string }> {
   const { bearers, buckets, limits, clock, addresses } = parts;
   const caller = await callerOf(header("authorization"), bearers);
-  if (!caller) return { state: await addresses.draw(clientAddress), whose: "your address" };
+  if (!caller) return { state: await addresses.draw(clientAddress), owner: "your address" };
   const { accountId, tier } = caller;
   const bucketRequest = { bucket: "global", ...limits.bucket(caller, "global") };
   const [state = buckets.peek(accountId, bucketRequest, clock.now())] = await buckets.take(
@@ -111,7 +111,7 @@ export async function drawForNoMethod(
     [bucketRequest],
     clock.now(),
   );
-  return { state, whose: `tier ${tier}` };
+  return { state, owner: `tier ${tier}` };
 }
 
 async function callerOf(

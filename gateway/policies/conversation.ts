@@ -9,7 +9,7 @@ import { toProblem } from "../../src/platform/problem.ts";
 import { validate } from "../../src/platform/validation.ts";
 
 /** Responses that may wait for a slow client before its next message is read: 16 chunks of a capture are 4 MiB. */
-const ahead = 16;
+const maxQueued = 16;
 
 /** Messages per second, and burst, of a duplex client. Further messages wait. */
 const messagesPerSecond = 200;
@@ -48,14 +48,14 @@ const read = (received: StreamInput): Message | BrokenMessage | undefined =>
 
 const isBroken = (read: Message | BrokenMessage): read is BrokenMessage => !("$typeName" in read);
 
-const nameOf = (message: Message | BrokenMessage) => ("id" in message ? { id: message.id } : {});
+const idOf = (message: Message | BrokenMessage) => ("id" in message ? { id: message.id } : {});
 
-interface Parties {
+interface ConversationParts {
   readonly call: Call;
   readonly served: Extract<ServedMethod, { kind: "bidi_streaming" }>;
   readonly requests: AsyncIterable<StreamInput>;
   /** Waits before an unparsed message is parsed. */
-  readonly awaitTurn: (bytes: number) => Promise<void> | undefined;
+  readonly awaitAllowance: (bytes: number) => Promise<void> | undefined;
   /** Draws the tokens of a message before it is parsed. `rate-limited` is reported as the message's error. */
   readonly draw: (tokens: number) => Promise<void>;
   /** Throws if a message is invalid. The failure is reported as the message's error. */
@@ -66,28 +66,28 @@ interface Parties {
 /** Runs a bidirectional method that relays or is duplex. The first message opens the stream, and is also relayed. */
 export async function* relayed(
   call: Call,
-  served: Parties["served"],
+  served: ConversationParts["served"],
   requests: AsyncIterable<StreamInput>,
-  awaitTurn: Parties["awaitTurn"],
+  awaitAllowance: ConversationParts["awaitAllowance"],
 ): AsyncGenerator<Message> {
   const { input } = served.method;
   // Messages that a transport relays unparsed are limited there, per connection.
-  const messages = messagesOf(requests, awaitTurn);
+  const messages = messagesOf(requests, awaitAllowance);
   const all = served.rules.duplex ? checked(messages, input, call.signal) : messages;
   const { value: first = create(input) } = await all.next();
   validate(input, first);
   const running = await served.run(call, first);
   if (!("relay" in running)) throw new Error(`${served.name} has the option relay or duplex but does not relay`);
-  yield* running.relay(following(first, all));
+  yield* running.relay(prepend(first, all));
 }
 
 /** Yields the messages of a client, each parsed once the allowance of its account permits. */
 async function* messagesOf(
   requests: AsyncIterable<StreamInput>,
-  awaitTurn: Parties["awaitTurn"],
+  awaitAllowance: ConversationParts["awaitAllowance"],
 ): AsyncGenerator<Message, undefined> {
   for await (const received of requests) {
-    if (isUnread(received)) await awaitTurn(received.bytes);
+    if (isUnread(received)) await awaitAllowance(received.bytes);
     const message = read(received);
     if (!message) return;
     if (isBroken(message)) throw message.broken;
@@ -110,7 +110,7 @@ async function* checked(
   }
 }
 
-async function* following(first: Message, rest: AsyncIterable<Message>): AsyncGenerator<Message> {
+async function* prepend(first: Message, rest: AsyncIterable<Message>): AsyncGenerator<Message> {
   yield first;
   yield* rest;
 }
@@ -124,19 +124,19 @@ export async function* converse({
   call,
   served,
   requests,
-  awaitTurn,
+  awaitAllowance,
   draw,
   check,
   errorsBase,
-}: Parties): AsyncGenerator<Message> {
-  const outbox = new BoundedQueue<Message>({ items: ahead });
-  const over = new AbortController();
+}: ConversationParts): AsyncGenerator<Message> {
+  const outbox = new BoundedQueue<Message>({ items: maxQueued });
+  const ended = new AbortController();
   const toMessage = (answer: Answer): Message => create(served.method.output, answer);
   let opened: Conversation<Message, Answer> | undefined;
 
   async function sendUnsolicited({ unsolicited: messages }: Conversation<Message, Answer>): Promise<void> {
     if (!messages) return;
-    const signal = AbortSignal.any([call.signal, over.signal]);
+    const signal = AbortSignal.any([call.signal, ended.signal]);
     for await (const message of messages(signal)) await outbox.push(toMessage(message));
   }
 
@@ -144,9 +144,9 @@ export async function* converse({
    * Handles one message. An error of the message is reported as its response; an error on opening ends the stream.
    * Returns false if the client has ended its side.
    */
-  async function take(received: StreamInput): Promise<boolean> {
+  async function handle(received: StreamInput): Promise<boolean> {
     const refusal = await draw(tokensOf(received)).then(() => undefined, asFailure);
-    if (isUnread(received)) await awaitTurn(received.bytes);
+    if (isUnread(received)) await awaitAllowance(received.bytes);
     const message = read(received);
     if (!message) return false;
     const thrown = refusal ?? (isBroken(message) ? message.broken : faultOf(message));
@@ -167,7 +167,7 @@ export async function* converse({
 
   async function report(message: Message | BrokenMessage, thrown: unknown): Promise<void> {
     const error = toProblem(asFailure(thrown), errorsBase, call.requestId);
-    await outbox.push(toMessage({ ...nameOf(message), error }));
+    await outbox.push(toMessage({ ...idOf(message), error }));
   }
 
   async function answer(message: Message): Promise<void> {
@@ -179,28 +179,27 @@ export async function* converse({
       sendUnsolicited(opened).catch(() => undefined);
     }
     try {
-      for await (const answer of opened.answer(message))
-        await outbox.push(toMessage({ ...answer, ...nameOf(message) }));
+      for await (const answer of opened.answer(message)) await outbox.push(toMessage({ ...answer, ...idOf(message) }));
     } catch (thrown) {
       await report(message, thrown);
     }
   }
 
-  async function takeAll(): Promise<void> {
+  async function handleAll(): Promise<void> {
     for await (const received of requests) {
-      if (!(await take(received))) break;
+      if (!(await handle(received))) break;
       call.signal.throwIfAborted();
     }
     for await (const answer of opened?.finish?.() ?? []) await outbox.push(toMessage(answer));
   }
 
-  takeAll().then(
+  handleAll().then(
     () => outbox.end(),
     (error: unknown) => outbox.fail(error),
   );
   try {
     yield* outbox;
   } finally {
-    over.abort();
+    ended.abort();
   }
 }

@@ -16,8 +16,8 @@ import { validation } from "./validation-policy.ts";
 const idempotency: RunPolicy = {
   name: "idempotency",
   enforces: ["idempotency"],
-  concerns: ({ keepsAnswers, rules }) => keepsAnswers || rules.idempotency === Idempotency.WORKER,
-  refuses: ({ keepsAnswers }) => (keepsAnswers ? ["conflict"] : []),
+  appliesTo: ({ keepsAnswers, rules }) => keepsAnswers || rules.idempotency === Idempotency.WORKER,
+  problems: ({ keepsAnswers }) => (keepsAnswers ? ["conflict"] : []),
   around: (call, request, run, { runOnce }) => runOnce(call, request, run),
 };
 
@@ -38,7 +38,7 @@ export const policies: readonly Policy[] = [
 
 /** Returns the policies that apply to a method. */
 export function policiesOf(served: ServedMethod): readonly Policy[] {
-  return policies.filter((policy) => policy.concerns(served));
+  return policies.filter((policy) => policy.appliesTo(served));
 }
 
 /** Options that transports, the OpenAPI document or the method runner implement. */

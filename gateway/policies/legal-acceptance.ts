@@ -6,8 +6,8 @@ import type { AdmissionPolicy } from "./policy.ts";
 export const legalAcceptance: AdmissionPolicy = {
   name: "legal acceptance",
   enforces: ["beforeLegalAcceptance"],
-  concerns: ({ rules }) => !rules.public && !rules.beforeLegalAcceptance,
-  refuses: () => ["legal-acceptance-required"],
+  appliesTo: ({ rules }) => !rules.public && !rules.beforeLegalAcceptance,
+  problems: () => ["legal-acceptance-required"],
   admit: (call, { legal }) => legal.outstanding(call.principal.accountId)?.then(refuseOutstanding),
 };
 

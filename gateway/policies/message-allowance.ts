@@ -12,14 +12,14 @@ const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
 /** Shorter messages do not wait for longer ones. */
 const smallBytes = 16 * 1024;
 
-/** Milliseconds without a message after which an account is forgotten: longer than any wait for bytes held by a gateway. */
+/** Milliseconds without a message after which an account's allowances are deleted. Longer than any wait for an allowance. */
 const idleMs = 120_000;
 
-/** Waits until the account of a call may have a message of this size parsed. Returns undefined if there is no wait. */
-export type AwaitTurn = (call: GatewayCall, bytes: number) => Promise<void> | undefined;
+/** Waits until the allowance of the call's account permits a message of this size. Returns undefined if it does at once. */
+export type AwaitAllowance = (call: GatewayCall, bytes: number) => Promise<void> | undefined;
 
 /** Creates the function that waits for the allowance of an account, which all its calls share. */
-export function createMessageAllowances(clock: Clock): AwaitTurn {
+export function createMessageAllowances(clock: Clock): AwaitAllowance {
   const known = new IdleMap<string, { readonly messages: Allowance; readonly bytes: Allowance }>(idleMs, { clock });
   return ({ accountId, signal }, size) => {
     // Messages of clients without a key have at most 16 KiB, and draw from the bucket of their address.

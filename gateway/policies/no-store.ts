@@ -4,7 +4,7 @@ import type { AdmissionPolicy } from "./policy.ts";
 export const noStore: AdmissionPolicy = {
   name: "no-store",
   enforces: ["noStore"],
-  concerns: ({ rules, answersSecrets }) => rules.noStore || answersSecrets,
-  refuses: () => [],
+  appliesTo: ({ rules, answersSecrets }) => rules.noStore || answersSecrets,
+  problems: () => [],
   admit: (call) => call.setHeader("cache-control", "no-store"),
 };

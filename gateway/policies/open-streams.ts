@@ -12,7 +12,7 @@ import type { Policy, PolicyParts } from "./policy.ts";
 const max = { account: 256, session: 16, address: 100 };
 
 /** `Retry-After` for an address with too many streams, in seconds. */
-const tryAgainAfter = 60;
+const retryAfterSeconds = 60;
 
 const stopped = Symbol("stopped");
 
@@ -20,8 +20,8 @@ const stopped = Symbol("stopped");
 export const streamLimits: Policy = {
   name: "open streams",
   enforces: ["follows"],
-  concerns: ({ rules, kind }) => rules.follows || kind === "bidi_streaming",
-  refuses: ({ rules }) => (rules.public ? ["rate-limited"] : ["tier-limit"]),
+  appliesTo: ({ rules, kind }) => rules.follows || kind === "bidi_streaming",
+  problems: ({ rules }) => (rules.public ? ["rate-limited"] : ["tier-limit"]),
 };
 
 /** Opens the response messages of a stream. The signal aborts when no more requests may be read. */
@@ -61,15 +61,15 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     registers: [registry],
   });
 
-  /** Ends the stream if its bearer is invalid or has lost the permission. A valid bearer may have a new owner. */
-  function onState(call: GatewayCall, { end }: Stream, state: BearerState): void {
+  /** Applies a new state of the bearer. Ends the stream if the bearer is invalid or has lost the permission. */
+  function applyBearerState(call: GatewayCall, { end }: Stream, state: BearerState): void {
     if ("failure" in state) {
       end.abort(state.failure);
       return;
     }
     call.principal = state.principal;
     try {
-      if (permission.concerns(call.served)) permission.admit(call, parts);
+      if (permission.appliesTo(call.served)) permission.admit(call, parts);
     } catch (thrown) {
       end.abort(thrown);
     }
@@ -88,7 +88,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     const slot = await parts.streamSlots.take(`address ${network}`, max.address);
     if (slot.isGranted) return slot.release;
     const detail = `your address has ${slot.taken} open streams, the maximum: close one first`;
-    throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
+    throw fail("rate-limited", { retry_after_seconds: retryAfterSeconds }, { detail, retryAfter: retryAfterSeconds });
   }
 
   /** Counts a public stream for the address of its client. */
@@ -97,7 +97,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     isCounted.catch((refusal) => end.abort(refusal));
     return {
       isCounted,
-      forget: () =>
+      release: () =>
         void isCounted.then(
           (release) => release(),
           () => undefined,
@@ -109,22 +109,22 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
    * Counts a stream for its account and for each session that it joins. A refusal ends the stream. Returns a promise
    * for the account's slot, and a function that releases all slots.
    */
-  function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; forget(): void } {
+  function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; release(): void } {
     if (call.served.rules.public) return countOfAddress(call, end);
     const { accountId } = call.principal;
     const isCounted = takeSlot("account", accountId);
     isCounted.catch((refusal) => end.abort(refusal));
     const streamSlots = new Map([["", isCounted]]);
-    call.joinWith(async (sessionId) => {
+    call.setJoinSession(async (sessionId) => {
       // The key includes the account because the method has not yet verified who owns the session.
       if (!streamSlots.has(sessionId)) streamSlots.set(sessionId, takeSlot("session", `${accountId} ${sessionId}`));
       await Promise.all(streamSlots.values());
     });
     return {
       isCounted,
-      forget() {
+      release() {
         // The method may still be about to join a session.
-        call.joinWith(undefined);
+        call.setJoinSession(undefined);
         for (const slot of streamSlots.values())
           slot.then(
             (release) => release(),
@@ -141,20 +141,20 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     async *run(call, open) {
       const { rules, name } = call.served;
       const stream = { end: new AbortController(), noMoreRequests: new AbortController() };
-      const lasts = streamLimits.concerns(call.served) ? count(call, stream) : undefined;
+      const counted = streamLimits.appliesTo(call.served) ? count(call, stream) : undefined;
       const { bearer } = call;
-      const unwatch = bearer && parts.bearers.watch(bearer, (state) => onState(call, stream, state));
+      const unwatch = bearer && parts.bearers.watch(bearer, (state) => applyBearerState(call, stream, state));
       const stop = (): void => (rules.follows ? stream.end : stream.noMoreRequests).abort(stopped);
       all.add(stop);
       openStreams.inc({ method: name });
       try {
         const answers = open(stream.noMoreRequests.signal);
-        yield* untilAborted(lasts ? after(lasts.isCounted, answers) : answers, stream.end.signal);
+        yield* untilAborted(counted ? after(counted.isCounted, answers) : answers, stream.end.signal);
       } finally {
         openStreams.dec({ method: name });
         all.delete(stop);
         unwatch?.();
-        lasts?.forget();
+        counted?.release();
         call.cancel();
       }
     },

@@ -8,8 +8,8 @@ import type { AdmissionPolicy } from "./policy.ts";
 export const permission: AdmissionPolicy = {
   name: "permission",
   enforces: ["scope", "loginOnly", "sessionBearer", "keyInAddress", "fileLink"],
-  concerns: ({ rules }) => !rules.public,
-  refuses: () => ["forbidden"],
+  appliesTo: ({ rules }) => !rules.public,
+  problems: () => ["forbidden"],
   describe({ rules: { scope, loginOnly, sessionBearer } }) {
     const sentences = [
       scope && `Needs the scope \`${scope}\`${sessionBearer ? ", or a token for the session" : ""}.`,
@@ -25,7 +25,7 @@ export const permission: AdmissionPolicy = {
         "forbidden",
         {},
         {
-          detail: `the ${kind} cannot be used from the address ${call.clientAddress}: use it from those in its addresses`,
+          detail: `the key does not allow the address ${call.clientAddress}: use an allowed address, or add ${call.clientAddress} to the key's \`addresses\``,
         },
       );
     }
@@ -33,20 +33,24 @@ export const permission: AdmissionPolicy = {
       throw fail("forbidden", {}, { detail: "a link to a file allows only reading or writing that file" });
     }
     if (sessionId !== undefined && !fileLink && !sessionBearer) {
-      throw fail("forbidden", {}, { detail: "a session token allows only the methods for that session" });
+      throw fail("forbidden", {}, { detail: "a session token allows only the methods of its session" });
     }
     if (ticketId !== undefined && !keyInAddress) {
       throw fail("forbidden", {}, { detail: "a connection ticket allows only connecting" });
     }
-    if (call.showsInPath && keyInAddress) {
+    if (call.hasBearerInPath && keyInAddress) {
       const prefix = call.bearer?.kind.prefix;
       if (prefix !== "phk_" && prefix !== "pht_")
         throw fail("forbidden", {}, { detail: "this address accepts only API keys, which begin with phk_" });
-    } else if (call.showsInPath && sessionId === undefined) {
+    } else if (call.hasBearerInPath && sessionId === undefined) {
       throw fail("forbidden", {}, { detail: "a path accepts only session tokens; send keys in Authorization" });
     }
     if (scope !== "" && !scopes.has(scope)) {
-      throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${scope}: use one that has it` });
+      throw fail(
+        "forbidden",
+        {},
+        { detail: `the ${kind} lacks the scope ${scope}: use a ${kind} that has this scope` },
+      );
     }
     if (loginOnly && kind !== "login") {
       throw fail(

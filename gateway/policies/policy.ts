@@ -22,10 +22,10 @@ interface PolicyBase {
   /** Method options that the policy enforces. */
   readonly enforces: readonly MethodOption[];
   /** Returns whether the policy applies to a method. */
-  concerns(served: ServedMethod): boolean;
+  appliesTo(served: ServedMethod): boolean;
   /** Returns the problems that the policy may raise for a method. The OpenAPI document lists them. */
-  refuses(served: ServedMethod): readonly ErrorSlug[];
-  /** Returns the requirement for callers of a method as a sentence for the reference page. */
+  problems(served: ServedMethod): readonly ErrorSlug[];
+  /** Returns the requirement for callers of a method as sentences for the API reference. */
   describe?(served: ServedMethod): string;
 }
 

@@ -13,8 +13,8 @@ import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policy.ts";
 export const rateLimits: AdmissionPolicy = {
   name: "rate limits",
   enforces: ["buckets"],
-  concerns: ({ rules }) => !rules.public,
-  refuses: () => ["rate-limited"],
+  appliesTo: ({ rules }) => !rules.public,
+  problems: () => ["rate-limited"],
   describe({ rules: { buckets, bucketsUnless: field } }) {
     if (buckets.length === 0) return "";
     const names = buckets.map((bucket) => `\`${bucket}\``).join(" and ");
@@ -31,8 +31,8 @@ export const rateLimits: AdmissionPolicy = {
 export const rateLimitsOfRequest: RunPolicy = {
   name: "rate limits of the request",
   enforces: ["bucketsUnless"],
-  concerns: ({ rules }) => rules.bucketsUnless !== "",
-  refuses: () => ["rate-limited"],
+  appliesTo: ({ rules }) => rules.bucketsUnless !== "",
+  problems: () => ["rate-limited"],
   async around(call, request, run, parts) {
     const { method, rules } = call.served;
     const field = method.input.fields.find(({ name }) => name === rules.bucketsUnless);
@@ -53,7 +53,7 @@ function settle(call: GatewayCall, states: readonly BucketState[]): void {
 }
 
 /** Milliseconds between draws of a stream that waits for a token. The smallest bucket refills a token every 11 ms. */
-const holdMs = 20;
+const pollMs = 20;
 
 /**
  * Draws tokens for one message of a stream. A stream with a bucket of its own waits while the bucket is empty. On other
@@ -70,7 +70,7 @@ export async function drawForMessage(call: GatewayCall, parts: PolicyParts, toke
       for (; drawn > 0; drawn -= 1) await change("refund", call, parts, names);
       refuseEmpty(state, `tier ${call.principal.tier}`);
     } else {
-      await sleep(holdMs, call.signal);
+      await sleep(pollMs, call.signal);
       call.signal.throwIfAborted();
     }
   }

@@ -6,8 +6,8 @@ import type { AdmissionPolicy } from "./policy.ts";
 export const stepUp: AdmissionPolicy = {
   name: "step-up",
   enforces: ["stepUp"],
-  concerns: ({ rules }) => rules.stepUp,
-  refuses: () => ["mfa-step-up-required"],
+  appliesTo: ({ rules }) => rules.stepUp,
+  problems: () => ["mfa-step-up-required"],
   describe: () => "Login tokens of users with a second factor need a step-up within the last 10 minutes.",
   admit({ principal }, { clock }) {
     if (principal.kind !== "login" || !principal.hasSecondFactor) return;

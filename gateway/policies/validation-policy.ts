@@ -5,7 +5,7 @@ import type { MessagePolicy } from "./policy.ts";
 export const validation: MessagePolicy = {
   name: "validation",
   enforces: [],
-  concerns: () => true,
-  refuses: () => ["bad-request", "validation-failed"],
+  appliesTo: () => true,
+  problems: () => ["bad-request", "validation-failed"],
   check: ({ method }, message) => validate(method.input, message),
 };

@@ -4,7 +4,7 @@ export interface Welcome {
   readonly grpcAddress: string;
   readonly keyFile: string;
   readonly demoUrl: string;
-  /** URL of the console; without an owner, of the page that makes the owner. */
+  /** URL of the console, or of the first-run page if the account has no owner yet. */
   readonly consoleUrl: string;
   /** URL that opens a session with the demo page. */
   readonly tryUrl: string;

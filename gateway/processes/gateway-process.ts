@@ -51,7 +51,7 @@ export async function runGateway(config: Config): Promise<void> {
   const traces = createServiceTraces(config.traces, "gateway", app.log);
   const running = createLifetime([traces, demoListener, app, offering, gateway], app.log);
   if (!(await runProcess({ role: "gateway", log: app.log }, running))) return;
-  const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, { tryPath, consolePath }) } : {};
+  const readiness = demo ? { demoPort: demo.port, welcome: welcomeText(app, demo, { tryPath, consolePath }) } : {};
   link?.reportReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });
 }
 
@@ -61,7 +61,7 @@ async function raiseOomScore(): Promise<void> {
   await writeFile("/proc/self/oom_score_adj", "500").catch(() => undefined);
 }
 
-function firstLines(
+function welcomeText(
   { config, mailer: { outbox } }: App,
   { url }: Demo,
   { tryPath, consolePath }: Record<"tryPath" | "consolePath", string>,

@@ -10,13 +10,13 @@ interface RunningProcess {
 }
 
 /**
- * Starts `running`, awaits `proven`, and stops `running` on SIGINT or SIGTERM. A second signal ends the process at
+ * Starts `lifetime`, awaits `untilReady`, and stops `lifetime` on SIGINT or SIGTERM. A later signal ends the process at
  * once. Returns false if a signal arrived before the start was complete.
  */
 export async function runProcess(
   { role, log }: RunningProcess,
-  running: Lifetime,
-  proven = async (): Promise<void> => {},
+  lifetime: Lifetime,
+  untilReady = async (): Promise<void> => {},
 ): Promise<boolean> {
   const identity = processIdentity(role);
   log.info({ ...identity, node: process.version }, "the process starts");
@@ -24,7 +24,7 @@ export async function runProcess(
   async function stopInOrder(): Promise<void> {
     log.info(identity, "the process stops");
     try {
-      await running.stop();
+      await lifetime.stop();
       log.info(identity, "the process has stopped");
     } finally {
       // An open channel to the supervisor would keep the process alive.
@@ -41,12 +41,12 @@ export async function runProcess(
     () => process.exit(130),
   );
   try {
-    await running.start();
-    if (!stopping) await proven();
+    await lifetime.start();
+    if (!stopping) await untilReady();
   } catch (error) {
-    const wasAsked = stopping !== undefined;
+    const wasStopping = stopping !== undefined;
     await stop();
-    if (!wasAsked) throw error;
+    if (!wasStopping) throw error;
     // A connection that is still being opened would keep the process alive.
     process.exit();
   }

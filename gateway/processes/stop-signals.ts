@@ -1,15 +1,15 @@
 import type { EventEmitter } from "node:events";
 
-/** Milliseconds in which a signal may repeat: a terminal signals all processes, and npm forwards the signal. */
-const echoMs = 2_000;
+/** Milliseconds in which the same signal may arrive twice: from the terminal, which signals all processes, and from npm. */
+const repeatMs = 2_000;
 
-/** Calls `stop` on each SIGINT and SIGTERM. Calls `hurry` first if the first signal came more than `echoMs` earlier. */
-export function onStopSignals(from: EventEmitter, stop: () => void, hurry: () => void): void {
+/** Calls `stop` on each SIGINT and SIGTERM. If the first signal was more than `repeatMs` earlier, first calls `exitNow`. */
+export function onStopSignals(from: EventEmitter, stop: () => void, exitNow: () => void): void {
   let stopRequestedAt: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"]) {
     from.on(signal, () => {
       stopRequestedAt ??= performance.now();
-      if (performance.now() - stopRequestedAt > echoMs) hurry();
+      if (performance.now() - stopRequestedAt > repeatMs) exitNow();
       stop();
     });
   }

@@ -26,8 +26,8 @@ const times = {
   kill: 2_000,
 };
 
-/** Checks by the supervisor, four a second, per question whether the process responds. */
-const checksPerQuestion = 4;
+/** Checks of the supervisor per liveness request. The supervisor checks four times a second. */
+const checksPerRequest = 4;
 
 const program = join(import.meta.dirname, "..", "main.ts");
 
@@ -60,30 +60,30 @@ export interface SupervisedProcess {
   stop(): Promise<void>;
   post(post: BusEnvelope): void;
   /** Sends a request. Resolves with undefined if the process is not running or does not respond within 2 s. */
-  ask(question: ProcessRequest): Promise<string | undefined>;
+  ask(request: ProcessRequest): Promise<string | undefined>;
 }
 
 /** One run of the process. */
 interface Run {
   readonly child: ChildProcess;
   readonly post: (post: BusEnvelope) => void;
-  readonly questions: Map<number, (text: string) => void>;
+  readonly requests: Map<number, (text: string) => void>;
 }
 
 export function createSupervisedProcess(options: SupervisedProcessOptions): SupervisedProcess {
   const { name, log, begin, onReady, onPost } = options;
   let run: Run | undefined;
   let starting: ChildProcess | undefined;
-  let asked = 0;
+  let lastId = 0;
   let checks = 0;
-  let signs = 0;
-  const silence = createSilence(() => signs, options.patience);
+  let responses = 0;
+  const silence = createSilence(() => responses, options.patience);
 
-  function receive({ questions }: Run, message: FromProcess): void {
+  function receive({ requests }: Run, message: FromProcess): void {
     if (message.kind === "bus") onPost(message);
     else if (message.kind === "answer") {
-      questions.get(message.id)?.(message.text);
-      questions.delete(message.id);
+      requests.get(message.id)?.(message.text);
+      requests.delete(message.id);
     }
   }
 
@@ -96,7 +96,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     const started: Run = {
       child,
       post: createBusSender((message, done) => child.send(message, done)),
-      questions: new Map(),
+      requests: new Map(),
     };
     run = started;
     child.on("message", (message: FromProcess) => receive(started, message));
@@ -128,24 +128,24 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     child.send(message, () => undefined);
   }
 
-  async function ask(question: ProcessRequest): Promise<string | undefined> {
-    const asking = run;
-    if (!asking?.child.connected) return undefined;
-    asked += 1;
-    const id = asked;
-    const answer = new Promise<string>((resolve) => asking.questions.set(id, resolve));
-    send(asking.child, { kind: "ask", id, question });
+  async function ask(request: ProcessRequest): Promise<string | undefined> {
+    const target = run;
+    if (!target?.child.connected) return undefined;
+    lastId += 1;
+    const id = lastId;
+    const answer = new Promise<string>((resolve) => target.requests.set(id, resolve));
+    send(target.child, { kind: "ask", id, question: request });
     return unlessLate(answer, times.answer, () => {
-      asking.questions.delete(id);
+      target.requests.delete(id);
       return undefined;
     });
   }
 
   function isStuck(): boolean {
     checks += 1;
-    if (checks % checksPerQuestion === 0) {
+    if (checks % checksPerRequest === 0) {
       void ask("alive").then((answer) => {
-        if (answer !== undefined) signs += 1;
+        if (answer !== undefined) responses += 1;
       });
     }
     return silence.isTooLong();

@@ -61,7 +61,7 @@ async function* encode(
       const text = body.add(part.value.data);
       if (text !== "") yield Buffer.from(text);
     }
-    body.assertWhole();
+    body.assertComplete();
   } finally {
     await parts.return?.();
   }
@@ -87,7 +87,7 @@ class BodyText {
     if (data.length === 0 && this.#size > 0) return "";
     this.#received += data.length;
     const isLast = this.#received >= this.#size;
-    if (isLast) this.assertWhole();
+    if (isLast) this.assertComplete();
     const chunk = Buffer.from(data.buffer, data.byteOffset, data.length);
     const joined = this.#carried.length === 0 ? chunk : Buffer.concat([this.#carried, chunk]);
     const usable = isLast ? joined.length : joined.length - (joined.length % 3);
@@ -98,7 +98,7 @@ class BodyText {
   }
 
   /** Throws if bytes are missing. The status was already sent, so only a broken connection can report the error. */
-  assertWhole(): void {
+  assertComplete(): void {
     if (this.#received === this.#size) return;
     throw new Error(`expected ${this.#size} bytes of the capture, got ${this.#received}`);
   }

@@ -3,7 +3,7 @@ import type { ServedService } from "../../src/kernel/registry.ts";
 import { asFailure, fail, failFields } from "../../src/platform/errors.ts";
 import { rateLimitHeaders } from "../gateway-call.ts";
 import { longestPublicBody } from "../message-size.ts";
-import { renderNowhere, wantsPage } from "../pages/error-page.ts";
+import { renderNotFound, wantsPage } from "../pages/error-page.ts";
 import { unscriptedHeaders } from "../pages/shell.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { answerHeaders, peerOf, refuse, type TransportParts } from "../transport-parts.ts";
@@ -50,7 +50,7 @@ export function createRestServer(
     const thrown = isTooLarge ? bodyTooLarge(request.routeOptions.bodyLimit) : error;
     if (request.call) await transport.dispatcher.refuse(request.call, thrown);
     if (request.is404 && asFailure(thrown).slug === "not-found" && wantsPage(request.raw))
-      return reply.code(404).headers(unscriptedHeaders).send(renderNowhere(request.url, request.id));
+      return reply.code(404).headers(unscriptedHeaders).send(renderNotFound(request.url, request.id));
     return sendProblem(thrown, request, reply, transport);
   });
   // Runs before the body is read, because Fastify has its own rules for bodies of unknown methods.
@@ -84,19 +84,19 @@ async function refuseUnknown(
   routes: readonly RestRoute[],
   transport: TransportParts,
 ): Promise<never> {
-  const { state, whose } = await transport.dispatcher.drawForNoMethod(peerOf(raw, transport));
+  const { state, owner } = await transport.dispatcher.drawForNoMethod(peerOf(raw, transport));
   reply.headers(rateLimitHeaders(state));
-  refuseEmpty(state, whose);
+  refuseEmpty(state, owner);
   for (const [protocol, pattern] of unservedProtocols)
     if (pattern.test(url))
       throw failFields("bad-request", {
-        path: `is of ${protocol}, which is not served: write chromium.connectOverCDP(url), or use another CDP client`,
+        path: `is for ${protocol}, which is not supported: use chromium.connectOverCDP(url), or another CDP client`,
       });
   const allowed = allowedVerbs(routes, url);
   if (allowed.length === 0)
     throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists all endpoints" });
   reply.header("allow", allowed.join(", "));
-  throw fail("method-not-allowed", {}, { detail: `this path takes ${allowed.join(", ")}, not ${method}` });
+  throw fail("method-not-allowed", {}, { detail: `this path accepts ${allowed.join(", ")}, not ${method}` });
 }
 
 /** Passes bodies on as bytes. The message reader parses them after the policies have run. */

@@ -10,7 +10,7 @@ import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import type { CallDispatcher } from "../call-dispatcher.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import { longestBody } from "../message-size.ts";
-import { showingInPath } from "../peer.ts";
+import { withBearerInPath } from "../peer.ts";
 import { answerHeaders, peerOf, type TransportParts } from "../transport-parts.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
@@ -44,7 +44,7 @@ export interface RestRoute {
 }
 
 /** Runs a method and sends its response. */
-type Answer = (call: GatewayCall, request: () => Message, reply: FastifyReply) => Promise<FastifyReply>;
+type Respond = (call: GatewayCall, request: () => Message, reply: FastifyReply) => Promise<FastifyReply>;
 
 /** Mounts every method with a google.api.http rule, and returns the routes. */
 export function mountRest(
@@ -84,7 +84,7 @@ function mountRoute(
   route: HttpRoute,
   template: PathTemplate,
   transport: TransportParts,
-  answer: Answer,
+  answer: Respond,
 ): void {
   const parseBody = served.rules.formBody ? formParser(served.method.input) : undefined;
   const variables = template.variables.filter((name) => name !== tokenVariable);
@@ -102,7 +102,7 @@ function mountRoute(
     // Runs before the body is read, so that clients without a key cannot make the service parse it.
     onRequest: async (request, reply) => {
       const token = (request.params as Record<string, string>)[tokenVariable] ?? takeToken(served, request);
-      const call = new GatewayCall(served, showingInPath(peerOf(request.raw, transport), token), timeoutOf(request));
+      const call = new GatewayCall(served, withBearerInPath(peerOf(request.raw, transport), token), timeoutOf(request));
       request.call = call;
       request.raw.call = call;
       followClient(call, reply);
@@ -119,7 +119,7 @@ function mountRoute(
       const call = callOf(request);
       if (request.body instanceof Buffer) {
         call.buffer?.set("body", request.body.length);
-        await transport.dispatcher.awaitTurn(call, request.body.length);
+        await transport.dispatcher.awaitAllowance(call, request.body.length);
       }
       // The router matches `/v1/sessions/` with an empty session id.
       if (Object.values(request.params as Record<string, string>).includes("")) {
@@ -137,7 +137,7 @@ function mountRoute(
         if (rawField) {
           Reflect.set(message, rawField.localName, describeBody(request.raw));
           call.body = rawBody(request.raw, maxBytes, call.signal);
-          transport.bodies.leave(request.raw);
+          transport.bodies.unwatch(request.raw);
         }
         isRead = true;
         return message;
@@ -162,7 +162,7 @@ function takeToken({ rules }: ServedMethod, { query }: FastifyRequest): string |
   return typeof token === "string" ? token : undefined;
 }
 
-/** Returns whether a fault is a malformed id in the path, which is reported as `not-found`. */
+/** Returns whether an error is about a malformed id in the path, which is reported as `not-found`. */
 function isAboutIds(thrown: unknown, ids: ReadonlySet<string>): boolean {
   return (
     thrown instanceof Failure &&
@@ -217,7 +217,7 @@ function followClient(call: GatewayCall, reply: FastifyReply): void {
 }
 
 /** Returns the writer of a method's responses: JSON, raw, one streamed JSON body, or an event stream. */
-function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], transport: TransportParts): Answer {
+function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], transport: TransportParts): Respond {
   const { dispatcher, problems } = transport;
   if (served.kind === "bidi_streaming") {
     throw new Error(`${served.method}: bidirectional methods have a WebSocket path, not an http rule`);
@@ -254,16 +254,16 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], trans
 }
 
 /** Creates the writer of a public stream that sends the same messages to all followers. */
-function broadcastAnswer(transport: TransportParts, shared: SharedStream, headers: Record<string, string>): Answer {
+function broadcastAnswer(transport: TransportParts, shared: SharedStream, headers: Record<string, string>): Respond {
   return async (call, request, reply) => {
     const { raw } = reply;
-    const { messages, over } = await transport.dispatcher.broadcast(call, request, () => raw.end());
+    const { messages, release } = await transport.dispatcher.broadcast(call, request, () => raw.end());
     reply.hijack();
     if (isClosed(raw)) {
-      over();
+      release();
       return reply;
     }
-    raw.once("close", over);
+    raw.once("close", release);
     raw.writeHead(200, { ...headers, ...answerHeaders(transport, peerOf(reply.request.raw, transport), call) });
     shared.follow(messages, raw);
     return reply;
@@ -276,7 +276,7 @@ export function isClosed(response: ServerResponse): boolean {
 }
 
 /** Creates the writer of raw bytes, in one piece or in chunks. If the stream fails, the connection is closed. */
-function rawAnswer(served: ServedMethod, dispatcher: CallDispatcher, status: number): Answer {
+function rawAnswer(served: ServedMethod, dispatcher: CallDispatcher, status: number): Respond {
   const headersFor = compileRawHeaders(served);
   if (served.kind === "unary") {
     return async (call, request, reply) => {
@@ -307,7 +307,7 @@ function sendStream(
   source: AsyncIterator<Message>,
   chunks: AsyncIterable<string | Uint8Array>,
 ): FastifyReply {
-  const body = Readable.from(wholeOrBroken(chunks, reply.raw), { objectMode: false, highWaterMark: 1 });
+  const body = Readable.from(closeOnFailure(chunks, reply.raw), { objectMode: false, highWaterMark: 1 });
   return sendBody(call, reply, source, body);
 }
 
@@ -328,7 +328,7 @@ function sendBody(
 }
 
 /** Passes chunks on. If the source fails, destroys the response, because Node would end an HTTP/2 stream normally. */
-async function* wholeOrBroken<T>(chunks: AsyncIterable<T>, response: object): AsyncGenerator<T> {
+async function* closeOnFailure<T>(chunks: AsyncIterable<T>, response: object): AsyncGenerator<T> {
   try {
     yield* chunks;
   } catch (thrown) {
@@ -338,7 +338,7 @@ async function* wholeOrBroken<T>(chunks: AsyncIterable<T>, response: object): As
 }
 
 /** Creates the writer of a response that is streamed by another method of the service (option `streamed_by`). */
-function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[], dispatcher: CallDispatcher): Answer {
+function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[], dispatcher: CallDispatcher): Respond {
   const sibling = siblings.find((candidate) => candidate.method.name === served.rules.streamedBy);
   if (sibling?.kind !== "server_streaming") {
     throw new Error(`${served.method}: its service has no server stream ${served.rules.streamedBy}`);

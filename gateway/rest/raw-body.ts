@@ -6,11 +6,11 @@ import { type Failure, failFields } from "../../src/platform/errors.ts";
 import { sizeText } from "../message-size.ts";
 
 // Longest pause of an upload, in milliseconds. The total time of an upload is not limited.
-const stillMs = 60_000;
+const maxPauseMs = 60_000;
 
 /**
- * Yields the body of a request of any type in chunks, up to `maxBytes`. Throws if the body breaks off. Throws if
- * `signal` aborts, because Node's iterator of a request that has already ended never settles.
+ * Yields the body of a request of any type in chunks. Throws if the body exceeds `maxBytes` or is incomplete. Also throws
+ * if `signal` aborts, because Node's iterator of a request that has already ended never settles.
  */
 export async function* rawBody(
   request: IncomingMessage,
@@ -22,8 +22,8 @@ export async function* rawBody(
   const chunks = request.iterator({ destroyOnReturn: false });
   try {
     for (;;) {
-      const { done, value } = await unlessLate(raceSignal(chunks.next(), signal), stillMs, () => {
-        throw failFields("bad-request", { body: `must not pause for more than ${stillMs / 1_000} s` });
+      const { done, value } = await unlessLate(raceSignal(chunks.next(), signal), maxPauseMs, () => {
+        throw failFields("bad-request", { body: `must not pause for more than ${maxPauseMs / 1_000} s` });
       });
       if (done) return;
       received += value.length;

@@ -39,9 +39,9 @@ export function compileRequestReader(
     const json = readBody && body !== undefined && body.length > 0 ? parseBody(body, faults) : {};
     const message = readBody ? readBody(json, faults) : create(desc);
     for (const [name, readVariable] of pathReaders) {
-      const misfits: FieldFault[] = [];
-      readVariable([values[name] ?? ""], message, misfits);
-      if (misfits.length > 0) throw fail("not-found", {}, { detail: "no endpoint has this path" });
+      const pathFaults: FieldFault[] = [];
+      readVariable([values[name] ?? ""], message, pathFaults);
+      if (pathFaults.length > 0) throw fail("not-found", {}, { detail: "no endpoint has this path" });
     }
     readQuery(message, query, queryReaders, faults);
     if (faults.length > 0) throw failFaults("validation-failed", withRuleFaults(faults, desc, message));

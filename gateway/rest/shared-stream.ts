@@ -6,7 +6,7 @@ import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 import { aliveFrame, frameOf, openFrame } from "./event-stream.ts";
 
 /** Groups of followers. Each second one group receives a keep-alive frame: one frame per follower every 15 s. */
-const parts = 15;
+const groupCount = 15;
 
 /** Followers to write to before yielding to the event loop. Writing to them takes 3 ms of CPU. */
 const atOnce = 100;
@@ -20,7 +20,7 @@ const maxWaiting = 262_144;
  */
 export class SharedStream {
   readonly #write: MessageWriter;
-  readonly #parts: readonly Set<ServerResponse>[] = Array.from({ length: parts }, () => new Set());
+  readonly #groups: readonly Set<ServerResponse>[] = Array.from({ length: groupCount }, () => new Set());
   #latest = "";
   /** First bytes of a new follower, shared by all followers that have not read them. */
   #first = Buffer.from(openFrame);
@@ -35,31 +35,31 @@ export class SharedStream {
 
   /** Sends the latest frame and all later frames to a follower until its response closes. */
   follow(messages: Broadcast<Message>, response: ServerResponse): void {
-    const part = this.#parts[this.#count % parts];
-    if (!part) return;
+    const group = this.#groups[this.#count % groupCount];
+    if (!group) return;
     this.#count += 1;
     response.once("close", () => {
-      part.delete(response);
-      if (this.#parts.every(({ size }) => size === 0)) this.#rest();
+      group.delete(response);
+      if (this.#groups.every(({ size }) => size === 0)) this.#stop();
     });
     this.#unlisten ??= messages.listen((message) => {
       this.#latest = frameOf(this.#write(message));
       this.#first = Buffer.from(openFrame + this.#latest);
-      void this.#deliver(this.#latest, this.#parts);
+      void this.#deliver(this.#latest, this.#groups);
     });
     this.#timer ??= setInterval(() => {
-      this.#turn = (this.#turn + 1) % parts;
-      void this.#deliver(aliveFrame, this.#parts.slice(this.#turn, this.#turn + 1));
+      this.#turn = (this.#turn + 1) % groupCount;
+      void this.#deliver(aliveFrame, this.#groups.slice(this.#turn, this.#turn + 1));
     }, 1_000);
     response.write(this.#first);
-    part.add(response);
+    group.add(response);
   }
 
-  /** Sends a frame to followers in turns. Stops if a newer frame exists. */
-  async #deliver(frame: string, those: readonly Set<ServerResponse>[]): Promise<void> {
+  /** Sends a frame to the followers of some groups, `atOnce` per turn of the event loop. Stops if a newer frame exists. */
+  async #deliver(frame: string, groups: readonly Set<ServerResponse>[]): Promise<void> {
     const bytes = Buffer.from(frame);
     let sentCount = 0;
-    for (const response of those.flatMap((part) => [...part])) {
+    for (const response of groups.flatMap((group) => [...group])) {
       if (frame !== aliveFrame && frame !== this.#latest) return;
       sentCount += 1;
       if (sentCount % atOnce === 0) await nextTurn();
@@ -69,7 +69,7 @@ export class SharedStream {
   }
 
   /** Stops listening for messages, since no followers are left. */
-  #rest(): void {
+  #stop(): void {
     this.#unlisten?.();
     clearInterval(this.#timer);
     this.#unlisten = undefined;

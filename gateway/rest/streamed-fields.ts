@@ -11,7 +11,7 @@ export interface StreamedFields {
 /** A message of the stream: the response without its bytes fields, then parts of these fields in order. */
 type Part = Message & { readonly header?: Message };
 
-/** Whether the header of a stream is the response itself, whose bytes fields follow under their names. */
+/** Returns whether the header of a stream is the response itself, whose bytes fields follow under their names. */
 export function hasStreamedFields(answer: DescMessage, part: DescMessage): boolean {
   return part.fields.some(({ name, message }) => name === "header" && message?.typeName === answer.typeName);
 }

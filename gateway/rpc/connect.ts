@@ -45,14 +45,14 @@ const refuseUnreadable = (message = "the message cannot be read") => ({
 });
 
 /** Matches V8's messages about invalid JSON, which Connect passes on. */
-const saidByParser = /JSON (at position \d|input)|is not valid JSON/;
+const parserError = /JSON (at position \d|input)|is not valid JSON/;
 
 /** Replaces a response whose error text is from a parser of Connect or V8. */
-async function inOwnWords(answer: UniversalServerResponse): Promise<UniversalServerResponse> {
+async function replaceParserError(answer: UniversalServerResponse): Promise<UniversalServerResponse> {
   if (answer.status === 500) return refuseUnreadable();
   if (answer.status !== 400 || !answer.body) return answer;
   const text = Buffer.concat(await Array.fromAsync(answer.body)).toString();
-  return saidByParser.test(text)
+  return parserError.test(text)
     ? refuseUnreadable("the message is not JSON")
     : { ...answer, body: createAsyncIterable([Buffer.from(text)]) };
 }
@@ -91,7 +91,7 @@ export function connectHandler(
       call = arrived;
       request.call = arrived;
       const isStream = served.kind === "bidi_streaming";
-      if (isStream) transport.bodies.leave(request);
+      if (isStream) transport.bodies.unwatch(request);
       const countMemory = (): void => {
         if (isClosed(response)) return;
         transport.buffers.openExchange(arrived, request, response, isStream ? 0 : longestMessage(served));
@@ -104,7 +104,7 @@ export function connectHandler(
       served,
       contentType: request.headers["content-type"] ?? "",
       hold: (bytes) => served.kind === "bidi_streaming" && call?.buffer?.set("message", bytes),
-      awaitTurn: (bytes) => call && transport.dispatcher.awaitTurn(call, bytes),
+      awaitAllowance: (bytes) => call && transport.dispatcher.awaitAllowance(call, bytes),
       toError: (excess) => toConnectError(failFields("bad-request", { message: excess }), peer.requestId),
     });
     handler({ ...universal, body })
@@ -113,7 +113,7 @@ export function connectHandler(
           response.setHeader(name, value);
         }
         const isUnread = values.get(stageKey) === "message";
-        return universalResponseToNodeResponse(isUnread ? await inOwnWords(answer) : answer, response);
+        return universalResponseToNodeResponse(isUnread ? await replaceParserError(answer) : answer, response);
       })
       // The connection broke during the response, so no error can be sent.
       .catch(() => response.destroy());
@@ -185,7 +185,7 @@ async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Messa
     yield* requests;
   } catch (thrown) {
     if (!(thrown instanceof ConnectError)) throw thrown;
-    const message = saidByParser.test(thrown.rawMessage) ? "is not JSON" : thrown.rawMessage.replace(/^message: /, "");
+    const message = parserError.test(thrown.rawMessage) ? "is not JSON" : thrown.rawMessage.replace(/^message: /, "");
     throw failFields("bad-request", { message });
   }
 }
@@ -211,8 +211,7 @@ function errorOf(
   { problems }: TransportParts,
 ): ConnectError {
   // Errors that follow from a disconnected client are not logged as internal.
-  if (isOfLostStream(thrown) || (signal.aborted && !(thrown instanceof Failure)))
-    return ConnectError.from(signal.reason);
+  if (isLostStream(thrown) || (signal.aborted && !(thrown instanceof Failure))) return ConnectError.from(signal.reason);
   const failure = problems.failure(thrown, requestId);
   if (failure.retryAfter !== undefined) responseHeader.set("retry-after", String(failure.retryAfter));
   return toConnectError(failure, requestId);
@@ -226,6 +225,6 @@ function toConnectError(failure: Failure, requestId: string): ConnectError {
 }
 
 /** Returns whether an HTTP/2 stream is gone. Node may throw this error before the signal aborts. */
-function isOfLostStream(thrown: unknown): boolean {
+function isLostStream(thrown: unknown): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === "ERR_HTTP2_INVALID_STREAM";
 }

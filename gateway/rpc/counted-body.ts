@@ -11,7 +11,7 @@ interface CountedBodyOptions {
   /** Called with the number of bytes held of an unfinished stream message. */
   hold(bytes: number): void;
   /** Waits before a message is parsed. */
-  awaitTurn(bytes: number): Promise<void> | undefined;
+  awaitAllowance(bytes: number): Promise<void> | undefined;
   /** Creates the error for a message with too many keys, elements or fields. */
   toError(excess: string): Error;
 }
@@ -22,12 +22,15 @@ type Body = AsyncIterable<Uint8Array>;
  * Yields the body of a Connect, gRPC-Web or gRPC request message by message. Each message is counted before Connect
  * parses it. A message above the size limit is passed on uncounted, and Connect refuses it.
  */
-export function countedBody(body: Body, { served, contentType, hold, awaitTurn, toError }: CountedBodyOptions): Body {
+export function countedBody(
+  body: Body,
+  { served, contentType, hold, awaitAllowance, toError }: CountedBodyOptions,
+): Body {
   const longest = longestMessage(served);
   const bounds = boundsOf(served);
   const isJson = contentType.endsWith("json");
   const count = async (message: Buffer): Promise<void> => {
-    await awaitTurn(message.length);
+    await awaitAllowance(message.length);
     // Structural characters of JSON are single bytes in UTF-8.
     const excess = isJson
       ? keysBeyond(message.toString("latin1"), bounds)

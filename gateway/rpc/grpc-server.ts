@@ -32,7 +32,7 @@ export interface GrpcServerOptions {
   readonly host: string;
   readonly port: number;
   readonly tls: Certificate | undefined;
-  readonly takes: ConnectionCap;
+  readonly accept: ConnectionCap;
   readonly log: Log;
   readonly limits: TimeLimits;
 }
@@ -124,13 +124,13 @@ function handlerOf(
     case "unary":
       return grpcHandler[kind](async ({ metadata }, request) => {
         const call = callOf(metadata);
-        await dispatcher.awaitTurn(call, asBytes(request).length);
+        await dispatcher.awaitAllowance(call, asBytes(request).length);
         return dispatcher.unary(call, reader(request));
       }, toStatus);
     case "server_streaming":
       return grpcHandler[kind](async function* ({ metadata }, request) {
         const call = callOf(metadata);
-        await dispatcher.awaitTurn(call, asBytes(request).length);
+        await dispatcher.awaitAllowance(call, asBytes(request).length);
         yield* dispatcher.serverStream(call, reader(request));
       }, toStatus);
     case "bidi_streaming":

@@ -59,15 +59,16 @@ export function limitOpenCalls({ transport, openMs, statusOf }: OpenCallOptions)
             stream.once("close", slot.release);
             transport.dispatcher
               .drawForNoMethod(peer)
-              .then(({ state, whose }) => {
-                refuseEmpty(state, whose);
+              .then(({ state, owner }) => {
+                refuseEmpty(state, owner);
                 deliver(metadata);
               })
               .catch(refuse);
           },
           onReceiveMessage: (message, deliver) => {
             messages += 1;
-            if (messages > maxMessages) refuse(rateLimited(`a call takes ${maxMessages} messages; open another`));
+            if (messages > maxMessages)
+              refuse(rateLimited(`a call accepts at most ${maxMessages} messages: open another call`));
             else if (stream.writableNeedDrain)
               once(stream, "drain").then(
                 () => deliver(message),

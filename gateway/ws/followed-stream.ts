@@ -8,8 +8,8 @@ import type { TransportParts } from "../transport-parts.ts";
 import { closeClientFault, closeFailed, send } from "./stream.ts";
 
 /**
- * Returns the path at which a WebSocket follows a server stream: that of its Server-Sent Events. A browser has six
- * connections to a host for these, and many more for WebSockets.
+ * Returns the path at which a WebSocket follows a server stream: that of its Server-Sent Events. A browser opens at most
+ * six HTTP/1.1 connections to a host, and many more WebSockets.
  */
 export function followedPath({ rules, route, kind }: ServedMethod): string {
   const isFollowed = kind === "server_streaming" && rules.follows && !rules.public && route?.verb === "GET";
@@ -31,7 +31,7 @@ export function serveFollowed(
   closeCode: () => number,
 ): () => number {
   const write = compileWriter(call.served.method.output);
-  client.on("message", () => client.close(closeClientFault, "the stream takes no messages"));
+  client.on("message", () => client.close(closeClientFault, "the stream accepts no messages"));
   client.on("close", () => call.cancel());
   // The WebSocket closes itself after an error; without a listener the error would end the process.
   client.on("error", () => undefined);

@@ -18,7 +18,7 @@ export type FrameContent =
   | { readonly kind: "fault"; readonly failure: unknown; readonly id: string }
   /** `{"end": true}` is the half-close that WebSocket lacks: queued messages are finished, then the server closes. */
   | { readonly kind: "end" }
-  | { readonly kind: "nonsense" };
+  | { readonly kind: "unreadable" };
 
 /** Reads and writes the frames of a method. */
 export interface FrameCodec {
@@ -39,16 +39,17 @@ export function compileFrames(
   const bound = Object.fromEntries(
     input.fields.flatMap(({ name, localName }) => (name in variables ? [[localName, variables[name]]] : [])),
   );
-  const isBinary = carriesOneOf(output, websocketBinary);
+  const isBinary = compileFieldCheck(output, websocketBinary);
   return {
     read({ data, isBinary }) {
       if (isBinary) {
-        const message = websocketBinary.length > 0 ? attempt(() => readMessage(input, data, messageBounds)) : undefined;
-        return message ? { kind: "message", message: Object.assign(message, bound) } : { kind: "nonsense" };
+        const message =
+          websocketBinary.length > 0 ? orUndefined(() => readMessage(input, data, messageBounds)) : undefined;
+        return message ? { kind: "message", message: Object.assign(message, bound) } : { kind: "unreadable" };
       }
       const faults: FieldFault[] = [];
-      const json = attempt(() => parseJson(data, faults, messageBounds));
-      if (json === undefined) return { kind: "nonsense" };
+      const json = orUndefined(() => parseJson(data, faults, messageBounds));
+      if (json === undefined) return { kind: "unreadable" };
       if (memberOf(json, "end") === true) return { kind: "end" };
       const message = readJson(json, faults);
       if (faults.length === 0) return { kind: "message", message: Object.assign(message, bound) };
@@ -74,7 +75,7 @@ export function mayBeEnd({ data, isBinary }: WebSocketFrame): boolean {
 }
 
 /** Compiles a check of whether a message has one of some fields. */
-function carriesOneOf(desc: DescMessage, names: readonly string[]): (message: Message) => boolean {
+function compileFieldCheck(desc: DescMessage, names: readonly string[]): (message: Message) => boolean {
   const members = names.map((name) => {
     const field = desc.fields.find((candidate) => candidate.name === name);
     if (!field) throw new Error(`${desc.typeName} has no field ${name}, which its method sends in binary frames`);
@@ -96,7 +97,7 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 /** Returns the result of a function; undefined if the function throws. */
-function attempt<T>(read: () => T): T | undefined {
+function orUndefined<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch {

@@ -10,11 +10,11 @@ import type { GatewayCall } from "../gateway-call.ts";
 import type { TransportParts } from "../transport-parts.ts";
 import type { RelayInput, RelayPart } from "./relay-input.ts";
 import type { RelayMetrics } from "./relay-metrics.ts";
-import { closeClientFault, closeComeBack, frameBytes, send } from "./stream.ts";
+import { closeClientFault, closeTryAgainLater, frameBytes, send } from "./stream.ts";
 
 /** Largest chunk on the fleet link, and limits of the client's queue. */
 const chunkBytes = 256 * 1024;
-const ahead = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: RelayPart) => data.length };
+const queueLimits = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: RelayPart) => data.length };
 
 /** Rate and burst of a client. Further messages wait. A worker parses them, at about 20 ms per MiB. */
 const messagesPerSecond = 5_000;
@@ -33,11 +33,11 @@ const closedAbnormally = 1006;
 const closings: Readonly<Record<string, readonly [code: number, reason: string]>> = {
   browser_closed: [closeDone, "browser_closed"],
   session_ended: [closeDone, "session-destroyed"],
-  too_slow: [closeComeBack, "too_slow"],
+  too_slow: [closeTryAgainLater, "too_slow"],
 };
 
-/** Parts of a relayed WebSocket. */
-export interface RelayWay {
+/** Options of a relayed WebSocket. */
+export interface StreamRelayOptions {
   readonly call: GatewayCall;
   readonly input: RelayInput;
   readonly transport: TransportParts;
@@ -51,9 +51,12 @@ export interface RelayWay {
  * a function that relays the text frames of the accepted WebSocket unchanged in both directions, and that returns a
  * reader of the number of waiting bytes.
  */
-export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
-  const { call, transport, input } = way;
-  const parts = new BoundedQueue<RelayPart>(ahead);
+export async function openRelay(
+  relay: StreamRelayOptions,
+  socket: Socket,
+): Promise<(client: WebSocket) => () => number> {
+  const { call, transport, input } = relay;
+  const parts = new BoundedQueue<RelayPart>(queueLimits);
   parts.push(input.first);
   const answers = transport.dispatcher.bidiStream(call, parts)[Symbol.asyncIterator]();
   // Until the WebSocket is accepted, only this listener ends the responses when the client disconnects.
@@ -67,13 +70,17 @@ export async function openRelay(way: RelayWay, socket: Socket): Promise<(client:
   if (socket.destroyed) cancel();
   return (client) => {
     socket.off("close", cancel);
-    takeFrames(client, parts, way);
-    void giveAnswers(client, answers, way);
+    forwardFrames(client, parts, relay);
+    void sendResponses(client, answers, relay);
     return () => parts.weight;
   };
 }
 
-function takeFrames(client: WebSocket, parts: BoundedQueue<RelayPart>, { call, metrics, input }: RelayWay): void {
+function forwardFrames(
+  client: WebSocket,
+  parts: BoundedQueue<RelayPart>,
+  { call, metrics, input }: StreamRelayOptions,
+): void {
   const messages = new Allowance(messagesPerSecond);
   const bytes = new Allowance(bytesPerSecond);
   let holds = 0;
@@ -117,8 +124,12 @@ function takeFrames(client: WebSocket, parts: BoundedQueue<RelayPart>, { call, m
   client.on("error", () => undefined);
 }
 
-async function giveAnswers(client: WebSocket, answers: AsyncIterator<Message>, way: RelayWay): Promise<void> {
-  const { call, transport, metrics, closeCode } = way;
+async function sendResponses(
+  client: WebSocket,
+  answers: AsyncIterator<Message>,
+  relay: StreamRelayOptions,
+): Promise<void> {
+  const { call, transport, metrics, closeCode } = relay;
   try {
     for (let next = await answers.next(); !next.done; next = await answers.next()) {
       // Casts the response of a relaying method to the type that its descriptor declares.
@@ -132,6 +143,6 @@ async function giveAnswers(client: WebSocket, answers: AsyncIterator<Message>, w
   } catch (thrown) {
     const { slug } = transport.problems.failure(thrown, call.requestId);
     const isOurs = errorTable[slug].status >= 500;
-    client.close(slug === "session-destroyed" ? closeDone : isOurs ? closeComeBack : closeClientFault, slug);
+    client.close(slug === "session-destroyed" ? closeDone : isOurs ? closeTryAgainLater : closeClientFault, slug);
   }
 }

@@ -7,11 +7,11 @@ import type { TransportParts } from "../transport-parts.ts";
 import { compileFrames, mayBeEnd, type WebSocketFrame } from "./frames.ts";
 
 // Limits of a client's queue. The socket is not read while the queue is full.
-const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: WebSocketFrame) => data.length };
+const queueLimits = { items: 64, weight: 1024 * 1024, weigh: ({ data }: WebSocketFrame) => data.length };
 // Unread bytes of a client beyond which writes wait.
 const bufferedBytes = 1024 * 1024;
 export const closeClientFault = 1008;
-export const closeComeBack = 1013;
+export const closeTryAgainLater = 1013;
 
 /**
  * Runs a bidirectional method over an accepted WebSocket, one message per frame. Returns a function that reads the
@@ -25,8 +25,8 @@ export function serveStream(
   closeCode: () => number,
 ): () => number {
   const codec = compileFrames(call.served, variables);
-  const frames = new BoundedQueue<WebSocketFrame>(ahead);
-  let isNonsense = false;
+  const frames = new BoundedQueue<WebSocketFrame>(queueLimits);
+  let isUnreadable = false;
 
   client.on("message", (data: RawData, isBinary: boolean) => {
     const room = frames.push({ data: frameBytes(data), isBinary });
@@ -58,7 +58,7 @@ export function serveStream(
     const received = codec.read(frame);
     if (received.kind === "message") return received.message;
     if (received.kind === "fault") return { broken: received.failure, id: received.id };
-    if (received.kind === "nonsense") isNonsense = true;
+    if (received.kind === "unreadable") isUnreadable = true;
     return undefined;
   }
 
@@ -67,8 +67,8 @@ export function serveStream(
       for await (const answer of dispatcher.bidiStream(call, requests())) {
         await send(client, codec.write(answer));
       }
-      if (isNonsense) {
-        client.close(closeClientFault, "a frame holds no message of this method");
+      if (isUnreadable) {
+        client.close(closeClientFault, "a frame contains no message of this method");
       } else {
         client.close(closeCode());
       }
@@ -89,7 +89,7 @@ export async function closeFailed(
 ): Promise<void> {
   const failure = problems.failure(thrown, requestId);
   await send(client, JSON.stringify({ error: problems.document(failure, requestId) }));
-  client.close(errorTable[failure.slug].status < 500 ? closeClientFault : closeComeBack, failure.slug);
+  client.close(errorTable[failure.slug].status < 500 ? closeClientFault : closeTryAgainLater, failure.slug);
 }
 
 /** Kind of a frame: text or binary, and whether it ends the message. */

@@ -4,16 +4,16 @@ import type { WebSocket } from "ws";
 import type { ClientBuffers } from "../client-buffers.ts";
 import type { GatewayCall } from "../gateway-call.ts";
 import { lingerMs } from "../slow-bodies.ts";
-import { closeClientFault, closeComeBack } from "./stream.ts";
+import { closeClientFault, closeTryAgainLater } from "./stream.ts";
 
 /** Bytes up to which an unfinished message has no time limit. Most methods accept no longer messages. */
-const patientBytes = 2 ** 20;
+const untimedBytes = 2 ** 20;
 
 /** Milliseconds until a longer message must be complete: enough for 100 MiB at 28 Mbit/s. */
 const messageMs = 30_000;
 
 /** A WebSocket and the sources of its memory use. */
-interface MemoryOf {
+interface BoundedSocket {
   readonly client: WebSocket;
   readonly socket: Socket;
   readonly call: GatewayCall;
@@ -26,37 +26,37 @@ interface MemoryOf {
  * Closes a WebSocket if a message above 1 MiB does not finish within 30 s, because `ws` holds all parts of an
  * unfinished message. Counts these bytes, waiting finished messages, and unread responses.
  */
-export function boundMemory({ client, socket, call, buffers, waiting }: MemoryOf): void {
+export function boundMemory({ client, socket, call, buffers, waiting }: BoundedSocket): void {
   const unfinished = unfinishedOf(client);
   const held = (): number => unfinished() + waiting();
   const buffer = buffers.open(call, {
     measure: { message: held, answer: () => client.bufferedAmount },
-    close: () => giveUp(client, socket, closeComeBack, "over_budget"),
+    close: () => closeNow(client, socket, closeTryAgainLater, "over_budget"),
   });
-  let late: NodeJS.Timeout | undefined;
-  const forget = (): void => {
-    clearTimeout(late);
-    late = undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const clearTimer = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
   };
   // The listener of `ws` runs first, so the data is already read.
   socket.on("data", () => {
     buffer.set("message", held());
-    if (unfinished() <= patientBytes) forget();
-    else if (buffers.refuses(call)) giveUp(client, socket, closeComeBack, "over_budget");
-    else late ??= setTimeout(() => giveUp(client, socket, closeClientFault, "message_unfinished"), messageMs);
+    if (unfinished() <= untimedBytes) clearTimer();
+    else if (buffers.refuses(call)) closeNow(client, socket, closeTryAgainLater, "over_budget");
+    else timer ??= setTimeout(() => closeNow(client, socket, closeClientFault, "message_unfinished"), messageMs);
   });
   client.on("message", () => {
-    forget();
+    clearTimer();
     buffer.set("message", held());
   });
   client.on("close", () => {
-    forget();
+    clearTimer();
     buffers.release(buffer);
   });
 }
 
 /** Closes a WebSocket and discards further input. `ws` would keep reading until the client closes its side. */
-function giveUp(client: WebSocket, socket: Socket, code: number, reason: string): void {
+function closeNow(client: WebSocket, socket: Socket, code: number, reason: string): void {
   client.close(code, reason);
   socket.removeAllListeners("data").resume();
   setTimeout(() => client.terminate(), lingerMs).unref();

@@ -7,7 +7,7 @@ import type { Cors } from "../cors.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestFrame } from "../message-size.ts";
-import { showingBearer, showingInPath } from "../peer.ts";
+import { withBearer, withBearerInPath } from "../peer.ts";
 import type { RequestReader } from "../rest/request-reader.ts";
 import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
 import { peerOf, refuse, type TransportParts } from "../transport-parts.ts";
@@ -92,7 +92,7 @@ export class WebSockets {
       const { keyInAddress, relay } = served.rules;
       const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
       const token = found.token ?? (keyInAddress ? (query.get(tokenVariable) ?? undefined) : undefined);
-      const peer = showingInPath(showingBearer(peerOf(request, this.#transport), bearerOf(request)), token);
+      const peer = withBearerInPath(withBearer(peerOf(request, this.#transport), bearerOf(request)), token);
       const admitted = new GatewayCall(served, peer, undefined);
       call = admitted;
       Object.assign(request, { route: found.template.route, call });
@@ -206,7 +206,7 @@ function refusePlaywright({ headers }: IncomingMessage): void {
   if (headers["x-playwright-browser"] === undefined) return;
   throw failFields("bad-request", {
     "X-Playwright-Browser":
-      "Playwright's own protocol is not served: write chromium.connectOverCDP(url), not connect(url)",
+      "Playwright's own protocol is not supported: use chromium.connectOverCDP(url), not connect(url)",
   });
 }
 

@@ -108,6 +108,6 @@ test("answers an MCP client whose key is wrong with the reason", async () => {
   const [line] = await program.stdout.take(1).toArray();
   expect(JSON.parse(String(line))).toMatchObject({
     id: 1,
-    error: { message: expect.stringContaining("/mcp has not answered") },
+    error: { message: expect.stringContaining("/mcp did not respond") },
   });
 });

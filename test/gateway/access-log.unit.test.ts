@@ -22,7 +22,7 @@ test("logs status 499 for a client that disconnects before its upgrade is answer
     tls: undefined,
     limits: timeLimits,
     bodies: new SlowBodies(timeLimits.request),
-    takes: () => true,
+    accept: () => true,
     onRequest: (_, response) => void response.end(),
     onUpgrade(request, response) {
       accessLog.onUpgrade(request, response);

@@ -23,7 +23,7 @@ const port = new SharedPort({
   host: "127.0.0.1",
   port: 0,
   tls: undefined,
-  takes: () => true,
+  accept: () => true,
   log,
   limits: timeLimits,
   bodies: new SlowBodies(timeLimits.request),

@@ -9,15 +9,15 @@ const callOf = (accountId: string | undefined, signal = AbortSignal.timeout(60_0
   ({ accountId, signal }) as GatewayCall;
 
 test("an account may send 4 MiB at once, then waits, and delays nobody else", async () => {
-  const awaitTurn = createMessageAllowances(systemClock);
+  const awaitAllowance = createMessageAllowances(systemClock);
   const over = new AbortController();
   const one = callOf("acc_1", over.signal);
-  for (let sent = 0; sent < 4; sent++) expect(awaitTurn(one, mebibyte)).toBeUndefined();
-  const waiting = awaitTurn(one, mebibyte);
+  for (let sent = 0; sent < 4; sent++) expect(awaitAllowance(one, mebibyte)).toBeUndefined();
+  const waiting = awaitAllowance(one, mebibyte);
   expect(waiting).toBeInstanceOf(Promise);
-  expect(awaitTurn(one, 16 * 1024 - 1)).toBeUndefined();
-  expect(awaitTurn(callOf("acc_2"), mebibyte)).toBeUndefined();
-  expect(awaitTurn(callOf(undefined), mebibyte)).toBeUndefined();
+  expect(awaitAllowance(one, 16 * 1024 - 1)).toBeUndefined();
+  expect(awaitAllowance(callOf("acc_2"), mebibyte)).toBeUndefined();
+  expect(awaitAllowance(callOf(undefined), mebibyte)).toBeUndefined();
   over.abort();
   await waiting;
 });

@@ -120,6 +120,6 @@ test("a reflection call accepts at most 100 messages", async () => {
   for (let asked = 0; asked <= 100; asked += 1) call.write(listServices);
   expect(await statusOf(call)).toMatchObject({
     code: resourceExhausted,
-    message: expect.stringMatching(/takes 100 messages/),
+    message: expect.stringMatching(/accepts at most 100 messages/),
   });
 });

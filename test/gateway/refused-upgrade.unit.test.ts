@@ -20,7 +20,7 @@ test.each(["plain", "TLS"])("a refused upgrade followed by bytes leaves no open 
     tls: kind === "TLS" ? { key: Buffer.from(key), cert: Buffer.from(cert) } : undefined,
     limits: timeLimits,
     bodies: new SlowBodies(timeLimits.request),
-    takes: (socket) => {
+    accept: (socket) => {
       open += 1;
       socket.once("close", () => (open -= 1));
       return true;

@@ -65,7 +65,7 @@ describe.concurrent("under TLS", () => {
       `POST /v1/things/t/break HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${gateway.key}\r\n` +
         "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
     );
-    expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 400 [^\0]*has not arrived whole in time/);
+    expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 400 [^\0]*is incomplete after the time limit/);
   });
 
   test("an incomplete body over HTTP/2 ends its stream, and an idle connection is closed", async () => {

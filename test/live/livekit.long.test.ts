@@ -341,7 +341,7 @@ testLive(
         };
         video.requestVideoFrameCallback(paint);
       };
-      globalThis.joinRoom?.(url, token, { onVideo, onGone: () => undefined });
+      globalThis.joinRoom?.(url, token, { onVideo, onDisconnected: () => undefined });
     }, token);
     await sees(page, "red", "video");
     const { page: other } = await scene.watch(session);

@@ -108,7 +108,7 @@ const waits: Readonly<Record<string, Wait>> = {
     ms: 60_000,
     async begin(end) {
       const fetched = Promise.withResolvers<Blob>();
-      const show = createDownloads({ fetch: () => fetched.promise, complain: nothing, leave: nothing });
+      const show = createDownloads({ fetch: () => fetched.promise, showMessage: nothing, focusPicture: nothing });
       const control = { state: "human_control", holder_client_id: "anna" };
       const downloads = [{ id: "1", file_name: "a.bin", bytes: 1, status: "finished" }];
       // Stub with the fields that the panel uses.

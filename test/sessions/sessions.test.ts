@@ -517,7 +517,7 @@ function drive(
     call,
     served,
     requests,
-    awaitTurn: () => undefined,
+    awaitAllowance: () => undefined,
     draw,
     check,
     errorsBase: "",

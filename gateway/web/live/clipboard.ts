@@ -7,14 +7,14 @@ const readWithin = 5_000;
 export interface ClipboardParts {
   send(message: object): void;
   pushPaste(text: string): void;
-  /** Shows the person an error. */
-  complain(why: string): void;
+  /** Shows the person a message. */
+  showMessage(why: string): void;
 }
 
 const overHttps = "A page can use the clipboard only over https: ";
 
 /** Connects the clipboards of the viewer and of the page. */
-export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
+export function createClipboard({ send, pushPaste, showMessage }: ClipboardParts) {
   /** The requested selection, until it arrives. */
   let waiting: PromiseWithResolvers<string> | undefined;
   let timer: number | undefined;
@@ -41,7 +41,7 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
         () => "The link was copied. Anyone with the link has the same access as you.",
         () => "The browser does not let this page use the clipboard.",
       );
-      complain((await written) ?? `${overHttps}the link was not copied.`);
+      showMessage((await written) ?? `${overHttps}the link was not copied.`);
     },
 
     /**
@@ -49,7 +49,7 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
      */
     copy(): void {
       if (navigator.clipboard === undefined) {
-        complain(`${overHttps}nothing was copied.`);
+        showMessage(`${overHttps}nothing was copied.`);
         return;
       }
       // A browser only allows writes that start during a key press or click. The text arrives later.
@@ -61,12 +61,13 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
     },
     /** Pastes a text into the page. */
     paste(text: string): void {
-      if (text.length > maxPasted) complain(`At most ${maxPasted.toLocaleString()} characters can be pasted at once.`);
+      if (text.length > maxPasted)
+        showMessage(`At most ${maxPasted.toLocaleString()} characters can be pasted at once.`);
       else if (text !== "") pushPaste(text);
     },
     /** Pastes the viewer's clipboard into the page. */
     async pasteFromClipboard(): Promise<void> {
-      if (navigator.clipboard === undefined) complain(`${overHttps}press Ctrl+V on the picture.`);
+      if (navigator.clipboard === undefined) showMessage(`${overHttps}press Ctrl+V on the picture.`);
       else this.paste(await navigator.clipboard.readText().catch(() => ""));
     },
     receive(text: string): void {

@@ -1,10 +1,10 @@
 import type { Problem, ServerMessage } from "./messages.ts";
 
-/** Intervals and time limits in milliseconds. A connection without data for 2.5 beats is considered broken. */
-const times = { firstRetry: 500, lastRetry: 10_000, beat: 10_000, silence: 25_000 };
+/** Intervals and time limits in milliseconds. A connection without data for 2.5 heartbeats is considered broken. */
+const times = { firstRetry: 500, lastRetry: 10_000, heartbeat: 10_000, silence: 25_000 };
 
 /** Reasons why a connection is refused permanently. */
-const over: Readonly<Record<string, string>> = {
+const refusals: Readonly<Record<string, string>> = {
   "session-destroyed": "The session has ended.",
   "expired-key": "This link has expired. Ask for another one.",
   "revoked-key": "This link was revoked.",
@@ -51,26 +51,26 @@ export function connect(options: ConnectionOptions): Connection {
   let timer: number | undefined;
   let retry = times.firstRetry;
   let receivedAt = 0;
-  let askedAt = 0;
+  let heartbeatSentAt = 0;
   let roundTrip: number | undefined;
   let isOver = false;
   let why = "";
 
-  function finish(words: string): void {
+  function finish(text: string): void {
     isOver = true;
     clearTimeout(timer);
-    options.onOver(words);
+    options.onOver(text);
   }
 
   function refuse({ type = "", detail = "" }: Problem): void {
     const slug = type.split("/").at(-1) ?? "";
-    const { [slug]: words } = over;
-    if (words) finish(words);
+    const { [slug]: text } = refusals;
+    if (text) finish(text);
     else if (slug === "tier-limit") why = `Too many viewers are connected: ${detail}.`;
   }
 
-  /** Browsers hide why a handshake failed, so another request with the token asks for the reason. */
-  async function askWhy(): Promise<void> {
+  /** Requests the reason of a failed handshake with the same token, because browsers hide the response to a handshake. */
+  async function fetchRefusal(): Promise<void> {
     const answer = await fetch("/v1/sessions", { headers: { authorization: `Bearer ${options.token}` } });
     if (answer.status === 401) refuse(await answer.json());
   }
@@ -86,14 +86,14 @@ export function connect(options: ConnectionOptions): Connection {
       retry = times.firstRetry;
       why = "";
     }
-    if (received.heartbeat) roundTrip = performance.now() - askedAt;
+    if (received.heartbeat) roundTrip = performance.now() - heartbeatSentAt;
     options.onMessage(received);
     if (received.ended) finish(`The session has ended. ${endings[received.ended.reason ?? ""] ?? ""}`);
     if (received.error) refuse(received.error);
   }
 
-  async function leave(wasOpen: boolean): Promise<void> {
-    if (!wasOpen) await askWhy().catch(() => undefined);
+  async function onClosed(wasOpen: boolean): Promise<void> {
+    if (!wasOpen) await fetchRefusal().catch(() => undefined);
     socket = undefined;
     if (isOver) return;
     options.onBreak(why || "Reconnecting.");
@@ -113,30 +113,30 @@ export function connect(options: ConnectionOptions): Connection {
     mine.onopen = () => {
       wasOpen = true;
       sendTo(mine, { join: { hidden: document.hidden, viewer_key: options.viewerKey } });
-      beat();
+      sendHeartbeat();
     };
     mine.onmessage = ({ data }) => void (socket === mine && receive(mine, data));
-    mine.onclose = () => void (socket === mine && leave(wasOpen));
+    mine.onclose = () => void (socket === mine && onClosed(wasOpen));
   }
 
   function sendTo(to: WebSocket | undefined, message: object): void {
     if (to?.readyState === WebSocket.OPEN) to.send(JSON.stringify(message));
   }
 
-  function beat(): void {
+  function sendHeartbeat(): void {
     if (!socket) return;
     if (Date.now() - receivedAt > times.silence) {
       const silent = socket;
       socket = undefined;
       silent.close();
-      void leave(true);
+      void onClosed(true);
     } else {
-      askedAt = performance.now();
+      heartbeatSentAt = performance.now();
       sendTo(socket, { heartbeat: {} });
     }
   }
 
-  setInterval(beat, times.beat);
+  setInterval(sendHeartbeat, times.heartbeat);
   document.addEventListener("visibilitychange", () => {
     if (socket) sendTo(socket, { visibility: { hidden: document.hidden } });
     else if (!document.hidden) open();

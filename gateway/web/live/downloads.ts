@@ -2,7 +2,7 @@ import type { Download } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
 import { find, hasControl, type Shown } from "./view.ts";
 
-/** Milliseconds until the URL of a file is revoked, which the browser needs to start saving. */
+/** Milliseconds until the URL of a file is revoked. The browser needs the URL until it has started to save. */
 const savingMs = 60_000;
 
 const endings: Readonly<Record<string, string>> = {
@@ -21,13 +21,13 @@ function sizeOf(bytes: number): string {
 export interface DownloadParts {
   readonly fetch: Transfers["fetch"];
   /** Shows the person an error. */
-  complain(why: string): void;
+  showMessage(why: string): void;
   /** Returns the keyboard focus to the picture. */
-  leave(): void;
+  focusPicture(): void;
 }
 
 /** Creates the list of downloads for the person in control. */
-export function createDownloads({ fetch, complain, leave }: DownloadParts) {
+export function createDownloads({ fetch, showMessage, focusPicture }: DownloadParts) {
   const list = find("downloads", HTMLUListElement);
   const dismissed = new Set<string>();
   let before = "";
@@ -42,7 +42,7 @@ export function createDownloads({ fetch, complain, leave }: DownloadParts) {
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), savingMs);
     } catch (thrown) {
-      complain(`The download failed: ${thrown instanceof Error ? thrown.message : "the file was not received"}.`);
+      showMessage(`The download failed: ${thrown instanceof Error ? thrown.message : "the file was not received"}.`);
     } finally {
       button.disabled = false;
     }
@@ -70,7 +70,7 @@ export function createDownloads({ fetch, complain, leave }: DownloadParts) {
     const dismiss = button("\u00d7", `Dismiss ${name}`, () => {
       dismissed.add(id);
       if (latest) show(latest);
-      leave();
+      focusPicture();
     });
     if (status !== "running") made.append(dismiss);
     return made;

@@ -5,7 +5,7 @@ import { createInputQueue } from "./input-queue.ts";
 import { takeToken, takeViewerKey } from "./link.ts";
 import type { Command, Problem, ServerMessage } from "./messages.ts";
 import { createPicture } from "./picture.ts";
-import { attachMouse, attachTouch, followPresses } from "./pointer.ts";
+import { attachMouse, attachTouch, trackPresses } from "./pointer.ts";
 import { createQuestionPanel } from "./question.ts";
 import { attachKeyboard } from "./sent-keys.ts";
 import { createTransfers } from "./transfers.ts";
@@ -38,12 +38,12 @@ let sessionId: string | undefined;
 const transfers = createTransfers({ token, viewerKey, sessionId: () => sessionId });
 const showQuestion = createQuestionPanel({
   answer: (answer) => connection.send({ answer }),
-  giveFile: transfers.give,
-  complain,
-  leave: focusKeys,
-  lastPress: followPresses(canvas, field),
+  uploadFile: transfers.upload,
+  showMessage,
+  focusPicture: focusKeys,
+  lastPress: trackPresses(canvas, field),
 });
-const showDownloads = createDownloads({ fetch: transfers.fetch, complain, leave: focusKeys });
+const showDownloads = createDownloads({ fetch: transfers.fetch, showMessage, focusPicture: focusKeys });
 
 function focusKeys(): void {
   field.focus({ preventScroll: true });
@@ -64,7 +64,7 @@ function show(news: Partial<Shown>): void {
   }
 }
 
-function complain(refusal: string): void {
+function showMessage(refusal: string): void {
   clearTimeout(refusalTimer);
   refusalTimer = window.setTimeout(() => show({ refusal: "" }), refusalMs);
   show({ refusal });
@@ -73,7 +73,7 @@ function complain(refusal: string): void {
 function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "" }: Problem): void {
   clipboard.giveUp();
   const who = winner ?? holder;
-  complain(
+  showMessage(
     who === undefined ? `That did not work: ${detail}.` : `${clientName(who, shown)} has control at the moment.`,
   );
 }
@@ -141,12 +141,12 @@ function attach(): void {
     command,
     copy: clipboard.copy,
     paste: clipboard.paste,
-    leave: () => controlButton.focus(),
+    releaseFocus: () => controlButton.focus(),
   });
   canvas.addEventListener("click", () => {
     const { own, state, trouble } = shown;
     if (hasControl(shown) || !state || trouble) return;
-    complain(own?.can_control ? "Press Take control first." : "This link is for watching only.");
+    showMessage(own?.can_control ? "Press Take control first." : "This link is for watching only.");
   });
   controlButton.addEventListener("click", () => {
     connection.send(hasControl(shown) ? { hand_back: {} } : { take_control: {} });
@@ -187,6 +187,6 @@ const input = createInputQueue(connection);
 const clipboard = createClipboard({
   send: connection.send,
   pushPaste: (text) => input.push({ kind: "paste", text }),
-  complain,
+  showMessage,
 });
 attach();

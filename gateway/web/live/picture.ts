@@ -51,7 +51,7 @@ export interface Picture {
 const numberOf = (value: number | Uint8Array | undefined): number => (typeof value === "number" ? value : 0);
 
 export function createPicture(canvas: HTMLCanvasElement): Picture {
-  const pen = canvas.getContext("2d", { alpha: false });
+  const context = canvas.getContext("2d", { alpha: false });
   let waiting: Waiting | undefined;
   let isDrawing = false;
   let shown = 0;
@@ -65,7 +65,7 @@ export function createPicture(canvas: HTMLCanvasElement): Picture {
     const bitmap = await createImageBitmap(blob);
     if (canvas.width !== bitmap.width) canvas.width = bitmap.width;
     if (canvas.height !== bitmap.height) canvas.height = bitmap.height;
-    pen?.drawImage(bitmap, 0, 0);
+    context?.drawImage(bitmap, 0, 0);
     bitmap.close();
     page = { width: numberOf(frame[field.width]), height: numberOf(frame[field.height]) };
     shown += 1;
@@ -94,7 +94,7 @@ export function createPicture(canvas: HTMLCanvasElement): Picture {
       if (width === 0) return;
       if (canvas.width !== width) canvas.width = width;
       if (canvas.height !== height) canvas.height = height;
-      pen?.drawImage(video, 0, 0);
+      context?.drawImage(video, 0, 0);
       // A tab is captured in CSS pixels, independent of the device scale.
       page = { width, height };
       shown += 1;

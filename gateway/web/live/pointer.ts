@@ -93,7 +93,7 @@ export function attachTouch({ canvas, picture, hasControl, push }: PointerParts)
 }
 
 /** Remembers the last press on the picture until a key is pressed. */
-export function followPresses(canvas: HTMLElement, keys: HTMLElement): () => Pick<DOMRect, "x" | "y"> | undefined {
+export function trackPresses(canvas: HTMLElement, keys: HTMLElement): () => Pick<DOMRect, "x" | "y"> | undefined {
   let last: Pick<DOMRect, "x" | "y"> | undefined;
   canvas.addEventListener("pointerdown", ({ clientX: x, clientY: y }) => {
     last = { x, y };

@@ -18,10 +18,10 @@ const wordings: Readonly<Record<string, Wording>> = {
   file_chooser: { heading: "asks you for a file.", yes: "Choose a file", no: "Cancel" },
 };
 
-const forFiles: Wording = { heading: "asks you for files.", yes: "Choose files", no: "Cancel" };
+const multipleFiles: Wording = { heading: "asks you for files.", yes: "Choose files", no: "Cancel" };
 
 const wordingOf = ({ kind, multiple }: PageQuestion): Wording | undefined =>
-  kind === "file_chooser" && multiple ? forFiles : wordings[kind];
+  kind === "file_chooser" && multiple ? multipleFiles : wordings[kind];
 
 function messageOf({ kind, message = "", accept = "" }: PageQuestion): string {
   if (kind === "file_chooser") return accept && `Accepted types: ${accept}.`;
@@ -53,19 +53,19 @@ function listOf(options: readonly Choice[]): HTMLElement[] {
 
 export interface QuestionParts {
   answer(answer: QuestionAnswer): void;
-  readonly giveFile: Transfers["give"];
+  readonly uploadFile: Transfers["upload"];
   /** Shows the person an error. */
-  complain(why: string): void;
+  showMessage(why: string): void;
   /** Returns the keyboard focus to the picture. */
-  leave(): void;
+  focusPicture(): void;
   /** Returns where the viewer last pressed the picture, in the viewport. Undefined if a key was pressed since. */
   lastPress(): Pick<DOMRect, "x" | "y"> | undefined;
 }
 
-/** Pixels between a list and the place that the viewer pressed, and the edges of the window. */
+/** Pixels between a panel and the pressed place, and between the panel and the edges of the window. */
 const gap = 12;
 
-/** Shows the panel below a place, above it if there is no room below, or at its usual place. */
+/** Shows the panel below a place, or above the place if there is no room below. Without a place, at its usual position. */
 function movePanel(panel: HTMLElement, place: Pick<DOMRect, "x" | "y"> | undefined): void {
   panel.toggleAttribute("data-at-field", place !== undefined);
   if (!place) return;
@@ -77,7 +77,7 @@ function movePanel(panel: HTMLElement, place: Pick<DOMRect, "x" | "y"> | undefin
 }
 
 /** Creates the panel that shows questions of pages in order, and sends the answers of the person in control. */
-export function createQuestionPanel({ answer, giveFile, complain, leave, lastPress }: QuestionParts) {
+export function createQuestionPanel({ answer, uploadFile, showMessage, focusPicture, lastPress }: QuestionParts) {
   const panel = find("question", HTMLFormElement);
   const message = find("question-message", HTMLElement);
   const field = find("question-text", HTMLInputElement);
@@ -103,7 +103,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave, lastPre
     return kind === "prompt" ? { text: field.value } : {};
   }
 
-  function give(accept: boolean): void {
+  function respond(accept: boolean): void {
     if (!shown) return;
     if (shown.kind === "file_chooser" && accept) files.click();
     else if (shown.kind === "select" && accept && list.value === "") list.focus();
@@ -133,14 +133,14 @@ export function createQuestionPanel({ answer, giveFile, complain, leave, lastPre
       const names: string[] = [];
       for (const file of chosen) {
         message.textContent = `${file.name} is being uploaded, ${names.length + 1} of ${chosen.length}.`;
-        names.push(await giveFile(file, signal));
+        names.push(await uploadFile(file, signal));
       }
       signal.throwIfAborted();
       reply({ question_id: question.id, accept: true, files: names });
     } catch (thrown) {
       if (signal.aborted) return;
       sending = undefined;
-      complain(`The upload failed: ${thrown instanceof Error ? thrown.message : "the file was not sent"}.`);
+      showMessage(`The upload failed: ${thrown instanceof Error ? thrown.message : "the file was not sent"}.`);
       message.textContent = messageOf(question);
       yes.disabled = false;
       yes.focus();
@@ -149,23 +149,23 @@ export function createQuestionPanel({ answer, giveFile, complain, leave, lastPre
 
   panel.addEventListener("submit", (event) => {
     event.preventDefault();
-    give(true);
+    respond(true);
   });
-  no.addEventListener("click", () => give(false));
+  no.addEventListener("click", () => respond(false));
   panel.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing) return;
     event.preventDefault();
-    give(no.textContent === "");
+    respond(no.textContent === "");
   });
   list.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
-    give(true);
+    respond(true);
   });
   // A single click chooses an option, as in a browser's own list.
   list.addEventListener(
     "click",
-    ({ target }) => void (target instanceof HTMLOptionElement && !target.disabled && give(true)),
+    ({ target }) => void (target instanceof HTMLOptionElement && !target.disabled && respond(true)),
   );
   files.addEventListener("change", () => {
     const chosen = [...(files.files ?? [])];
@@ -202,7 +202,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave, lastPre
       }
       if (isNew && isOurs) (({ prompt: field, select: list })[question.kind] ?? yes).focus();
     }
-    if (!question && hadFocus && isOurs) leave();
+    if (!question && hadFocus && isOurs) focusPicture();
   }
 
   return show;

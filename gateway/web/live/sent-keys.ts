@@ -11,18 +11,18 @@ export interface KeyboardParts {
   copy(): void;
   paste(text: string): void;
   /** Returns the keyboard focus to the controls around the picture. */
-  leave(): void;
+  releaseFocus(): void;
 }
 
 /** Content of the field. Some keyboards report a deletion only if the field contains text. */
 const filler = " ";
 
 /** Keys that an input method handles, or whose text only other events report (UI Events, 5.3; Key Values, 3). */
-const untold = new Set(["Process", "Unidentified", "Dead"]);
-const takenKeyCode = 229;
+const unsentKeys = new Set(["Process", "Unidentified", "Dead"]);
+const inputMethodKeyCode = 229;
 
 /** Keys that correspond to input types of phone keyboards (Input Events Level 2, 5.1.2). */
-const deedKeys: Readonly<Record<string, readonly string[]>> = {
+const inputTypeKeys: Readonly<Record<string, readonly string[]>> = {
   insertLineBreak: ["Enter"],
   insertParagraph: ["Enter"],
   deleteContentBackward: ["Backspace"],
@@ -80,13 +80,13 @@ export function attachKeyboard(parts: KeyboardParts): void {
   }
 
   field.addEventListener("keydown", (event) => {
-    if (!hasControl() || event.isComposing || event.keyCode === takenKeyCode || untold.has(event.key)) return;
+    if (!hasControl() || event.isComposing || event.keyCode === inputMethodKeyCode || unsentKeys.has(event.key)) return;
     const commands = !event.altKey && (isMac ? event.metaKey : event.ctrlKey);
     // The following paste event contains the text.
     if (commands && event.code === "KeyV") return;
     event.preventDefault();
     const command = toCommand(event);
-    if (event.key === "Escape" && event.shiftKey) parts.leave();
+    if (event.key === "Escape" && event.shiftKey) parts.releaseFocus();
     else if (command) parts.command(command);
     else if (event.getModifierState("AltGraph") && event.key.length === 1) push({ kind: "text", text: event.key });
     else {
@@ -108,7 +108,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
     if (!hasControl() || event.isComposing || event.inputType.includes("Composition")) return;
     event.preventDefault();
     const text = event.data ?? event.dataTransfer?.getData("text/plain") ?? "";
-    const { [event.inputType]: keys } = deedKeys;
+    const { [event.inputType]: keys } = inputTypeKeys;
     if (keys) pressKey(keys);
     else if (text !== "" && event.inputType.startsWith("insert")) push({ kind: "text", text });
   });

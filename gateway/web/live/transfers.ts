@@ -10,13 +10,13 @@ export interface TransferParts {
 /** File transfers between the viewer's machine and the session, outside the stream but with its credentials. */
 export interface Transfers {
   /** Uploads a file, and returns its name in the session. Rejects with the reason of a refusal. */
-  give(file: File, signal: AbortSignal): Promise<string>;
+  upload(file: File, signal: AbortSignal): Promise<string>;
   /** Downloads a file of the session. Rejects with the reason of a refusal. */
   fetch(name: string): Promise<Blob>;
 }
 
 export function createTransfers({ token, viewerKey, sessionId }: TransferParts): Transfers {
-  async function ask(name: string, init: RequestInit): Promise<Response> {
+  async function request(name: string, init: RequestInit): Promise<Response> {
     const path = `/v1/sessions/${sessionId()}/live/files/${encodeURIComponent(name)}`;
     const headers = { authorization: `Bearer ${token}`, "x-viewer-key": viewerKey };
     const answer = await fetch(path, { ...init, headers });
@@ -26,12 +26,12 @@ export function createTransfers({ token, viewerKey, sessionId }: TransferParts):
   }
 
   return {
-    async give(file, signal) {
+    async upload(file, signal) {
       const { name }: { readonly name: string } = await (
-        await ask(file.name, { method: "PUT", body: file, signal })
+        await request(file.name, { method: "PUT", body: file, signal })
       ).json();
       return name;
     },
-    fetch: async (name) => (await ask(name, {})).blob(),
+    fetch: async (name) => (await request(name, {})).blob(),
   };
 }

@@ -1,16 +1,16 @@
 import type { Picture } from "./picture.ts";
 
 /**
- * Milliseconds to wait for the first picture, to wait for each next picture before frames replace the video, and to
- * retry LiveKit.
+ * Milliseconds to wait for the first picture (`start`) and for each next picture (`patience`) before frames replace the
+ * video, and milliseconds before LiveKit is tried again.
  */
 const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
 
-/** Joins a room. Resolves with a function that leaves the room. */
+/** Joins a room. Returns a function that leaves the room. */
 export type JoinRoom = (
   url: string,
   token: string,
-  listener: { onVideo(video: HTMLVideoElement): void; onGone(): void },
+  listener: { onVideo(video: HTMLVideoElement): void; onDisconnected(): void },
 ) => () => void;
 
 declare global {
@@ -50,46 +50,46 @@ export interface Video {
 }
 
 export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
-  let leave: (() => void) | undefined;
+  let disconnect: (() => void) | undefined;
   let timer: number | undefined;
   let retry = times.firstRetry;
   let isOn = false;
-  /** Identifies the current room, so that events of rooms left before are ignored. */
-  let turn = 0;
+  /** Identifies the current room, so that events of earlier rooms are ignored. */
+  let roomNumber = 0;
 
-  function drop(): void {
-    turn += 1;
+  function leaveRoom(): void {
+    roomNumber += 1;
     clearTimeout(timer);
-    leave?.();
-    leave = undefined;
+    disconnect?.();
+    disconnect = undefined;
   }
 
-  function ask(): void {
+  function requestVideo(): void {
     if (!isOn || document.hidden) return;
-    drop();
+    leaveRoom();
     send({ subscribe: { media: "livekit" } });
-    timer = window.setTimeout(fallBack, times.start);
+    timer = window.setTimeout(useFrames, times.start);
   }
 
-  function fallBack(): void {
-    drop();
+  function useFrames(): void {
+    leaveRoom();
     if (!isOn) return;
     send({ subscribe: { media: "frames" } });
-    timer = window.setTimeout(ask, retry * (0.5 + Math.random()));
+    timer = window.setTimeout(requestVideo, retry * (0.5 + Math.random()));
     retry = Math.min(retry * 2, times.lastRetry);
   }
 
   function watch(): void {
     clearTimeout(timer);
     // A hidden page paints nothing, so missing pictures are no failure.
-    if (!document.hidden) timer = window.setTimeout(fallBack, times.patience);
+    if (!document.hidden) timer = window.setTimeout(useFrames, times.patience);
   }
 
   function play(video: HTMLVideoElement): void {
-    const mine = turn;
+    const mine = roomNumber;
     let isShown = false;
     const paint = (): void => {
-      if (mine !== turn) return;
+      if (mine !== roomNumber) return;
       video.requestVideoFrameCallback(paint);
       picture.paint(video);
       onPicture();
@@ -104,7 +104,7 @@ export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
 
   document.addEventListener("visibilitychange", () => {
     if (!isOn) return;
-    if (!document.hidden) ask();
+    if (!document.hidden) requestVideo();
     else clearTimeout(timer);
   });
 
@@ -112,26 +112,26 @@ export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
     begin(media) {
       isOn = media === "livekit";
       retry = times.firstRetry;
-      drop();
-      ask();
+      leaveRoom();
+      requestVideo();
     },
     join({ url, token }) {
-      const mine = turn;
-      const isMine = () => mine === turn;
+      const mine = roomNumber;
+      const isMine = () => mine === roomNumber;
       load().then(
         () => {
           if (!isMine()) return;
-          leave = globalThis.joinRoom?.(url, token, {
+          disconnect = globalThis.joinRoom?.(url, token, {
             onVideo: (video) => isMine() && play(video),
-            onGone: () => isMine() && fallBack(),
+            onDisconnected: () => isMine() && useFrames(),
           });
         },
-        () => isMine() && fallBack(),
+        () => isMine() && useFrames(),
       );
     },
     end() {
       isOn = false;
-      drop();
+      leaveRoom();
     },
   };
 }

@@ -2,7 +2,7 @@ import { Room, RoomEvent, Track } from "livekit-client";
 import type { JoinRoom } from "../live/video.ts";
 
 /** Joins a LiveKit room and shows its only video track. The live page loads this script on demand. */
-const joinRoom: JoinRoom = (url, token, { onVideo, onGone }) => {
+const joinRoom: JoinRoom = (url, token, { onVideo, onDisconnected }) => {
   // The video element is hidden, so its size must not select the quality.
   const room = new Room({ adaptiveStream: false, dynacast: false, disconnectOnPageLeave: true });
   const video = document.createElement("video");
@@ -17,9 +17,9 @@ const joinRoom: JoinRoom = (url, token, { onVideo, onGone }) => {
       void video.play().catch(() => undefined);
       onVideo(video);
     })
-    .on(RoomEvent.Reconnecting, onGone)
-    .on(RoomEvent.Disconnected, onGone);
-  room.connect(url, token).catch(onGone);
+    .on(RoomEvent.Reconnecting, onDisconnected)
+    .on(RoomEvent.Disconnected, onDisconnected);
+  room.connect(url, token).catch(onDisconnected);
   return () => {
     room.removeAllListeners();
     void room.disconnect();

@@ -63,7 +63,7 @@ export function credentialTests(scene: GetScene): void {
       const expected = {
         status: 403,
         slug: "forbidden",
-        detail: `the key lacks the scope ${endpoint.scope}: use one that has it`,
+        detail: `the key lacks the scope ${endpoint.scope}: use a key that has this scope`,
       };
       const request = requestTo(endpoint, scene());
       if (endpoint.scope !== "billing:read") expectProblem(await send(payer, request), expected);
