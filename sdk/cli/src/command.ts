@@ -14,7 +14,7 @@ export interface Option extends ParseArgsOptionDescriptor {
   readonly choices?: readonly string[];
 }
 
-/** Command line of one run, parsed. */
+/** Parsed command line of one run, with the streams and settings of the run. */
 export interface Invocation {
   readonly positionals: readonly string[];
   readonly values: OptionValues;

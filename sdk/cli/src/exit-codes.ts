@@ -18,7 +18,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** Exit codes of statuses of the service. Others are failures. */
+/** Exit codes by HTTP status of the service. Other statuses result in `failure`. */
 const codesByStatus: Readonly<Record<number, number>> = {
   400: exitCodes.usage,
   401: exitCodes.notAllowed,

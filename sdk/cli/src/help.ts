@@ -2,7 +2,7 @@ import type { Command, Option } from "./command.ts";
 
 /** Options of every command. */
 export const commonOptions: Readonly<Record<string, Option>> = {
-  json: { type: "boolean", help: "write results as JSON, as if the output is no terminal" },
+  json: { type: "boolean", help: "write results as JSON. Default if the output is not a terminal" },
   help: { type: "boolean", short: "h", help: "show this help" },
 };
 

@@ -1,10 +1,10 @@
 /** Output of a command. */
 export interface Output {
-  /** Whether results are JSON: with `--json`, or if the output is no terminal. */
+  /** Whether results are JSON: with `--json`, or if the output is not a terminal. */
   readonly isJson: boolean;
   /** Writes a result: a line of JSON, or the text for people. */
   result(value: unknown, text: string): void;
-  /** Writes a list: a line of JSON for each item, or a table for people. For an empty one, people read `none`. */
+  /** Writes a list: a line of JSON for each item, or a table for people. For an empty list, people see `none`. */
   table(items: readonly object[], columns: readonly string[], none: string): void;
   /** Writes text or bytes as they are. */
   raw(content: string | Uint8Array): Promise<void>;
@@ -38,13 +38,13 @@ export function createOutput({ stdout, stderr }: Streams, isJson: boolean): Outp
   };
 }
 
-/** Replaces characters that move the cursor or change a terminal: titles, names and texts of pages are of other people. */
+/** Replaces characters that move the cursor or change a terminal, because titles, names and texts come from web pages. */
 const withoutControl = (text: string): string => text.replaceAll(/[^\P{Cc}\n\t]/gu, " ");
 
 /** Replaces line breaks, too, for text within a line. */
 export const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, " ");
 
-/** Most characters of a cell. Keys may have 19 scopes. */
+/** Maximum characters of a cell. Keys may have 18 scopes. */
 const maxCell = 60;
 
 function formatTable(items: readonly object[], columns: readonly string[]): string {

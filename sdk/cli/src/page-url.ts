@@ -1,7 +1,7 @@
 import { isLoopback } from "./credentials.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** Returns the URL of a page. People leave out its scheme: it is https, or http for hosts of this machine. */
+/** Returns the URL of a page. Adds a missing scheme: http for hosts of this machine, otherwise https. */
 export function pageUrl(text: string): string {
   if (/^(?:https?:\/\/|about:)/i.test(text)) return text;
   const isHost = /^(?:localhost|\[::1\]|[\w-]+(?:\.[\w-]+)+)(?::\d+)?(?:[/?#]|$)/i.test(text);

@@ -10,7 +10,7 @@ import { commonOptions, describeCommand, describeProgram } from "./help.ts";
 import { createOutput, type Output, oneLine } from "./output.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** Surroundings of a run, such as those of the process. */
+/** Environment, streams and signal of a run, such as those of the process. */
 export interface Surroundings {
   readonly env: Environment;
   readonly stdin: Readable & { readonly isTTY?: boolean };
@@ -34,7 +34,7 @@ export async function runProgram(args: readonly string[], surroundings: Surround
     stdout.write(`${packageJson.version}\n`);
     return 0;
   }
-  // Errors before the options are parsed are for people or programs, as the output is.
+  // Until the options are parsed, only the kind of the output decides whether errors are JSON.
   let isJson = stdout.isTTY !== true;
   try {
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;

@@ -32,13 +32,13 @@ export interface AgentOptions extends Pick<CallOptions, "signal"> {
   /** LLM key for this run only. Default: the key or the consent of the account. */
   readonly llmKey?: string;
   /**
-   * Is called with each new entry of the transcript, such as a message, an action or a result, in their order. The next
+   * Called with each new entry of the transcript, such as a message, an action or a result, in their order. The next
    * event is read when the promise of the callback has resolved; the agent does not wait. If a callback throws, the task is
    * cancelled, and the run rejects with its error.
    */
   readonly onStep?: (entry: TranscriptEntry) => void | Promise<void>;
   /**
-   * Is called when the agent needs a person, such as for a second factor. The agent waits until the person hands back at
+   * Called when the agent needs a person, such as for a second factor. The agent waits until the person hands back at
    * `liveUrl`, or until `timeoutAt`. Return as soon as the person is informed: until then, no other callback is called. If
    * the callback throws, the task is cancelled, and the run rejects with its error.
    */
@@ -149,7 +149,7 @@ export class Agents {
     await onPersonNeeded({ agentSessionId: agent_session_id, sessionId: session_id, instructions, ...times });
   }
 
-  /** Waits for the end of a turn whose stream ended before. */
+  /** Waits for the end of a turn after its event stream has ended. */
   async #awaitTurn(path: string, call: CallOptions): Promise<Turn> {
     for (;;) {
       const options = { ...call, timeoutMs: 2 * waitMs };

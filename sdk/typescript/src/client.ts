@@ -12,10 +12,10 @@ export interface FetchedPage extends Omit<FetchResult, "screenshot" | "pdf"> {
   readonly pdf?: Uint8Array<ArrayBuffer>;
 }
 
-/** The account's stream has no end. */
+/** No event ends the account's stream. */
 const lastEvents: ReadonlySet<string> = new Set();
 
-/** Client of a Pilothouse service. Needs no end, as it holds no connection. */
+/** Client of a Pilothouse service. Has no `close`, because it holds no connection. */
 export class Pilothouse {
   readonly sessions: Sessions;
   readonly agents: Agents;

@@ -21,7 +21,7 @@ interface Pending {
   bytes?: number;
 }
 
-/** Names of the service's protocol, and of the one that has the key: browsers cannot set headers of a WebSocket. */
+/** Subprotocol of the service, and prefix of the subprotocol with the key, since browsers cannot set WebSocket headers. */
 const [protocol, bearer] = ["pilothouse.v1", "bearer."];
 
 /**
@@ -64,14 +64,14 @@ export class Drive extends PageCommands implements AsyncDisposable {
     } finally {
       deadline.stop();
     }
-    // A WebSocket hides the response to a refused handshake. This request has the same problem.
+    // A WebSocket hides the response to a refused handshake. This request fails with the same problem.
     await transport.json("GET", `${path}/state`, {}, { ...options, maxRetries: 0 });
     throw new PilothouseConnectionError("no WebSocket could be opened");
   }
 
   /** Closes the stream after the responses to all commands. The session continues. */
   async close(): Promise<void> {
-    while (this.#pending.size > 0 && this.#socket.readyState === WebSocket.OPEN) await this.#nextEnd();
+    while (this.#pending.size > 0 && this.#socket.readyState === WebSocket.OPEN) await this.#nextMessage();
     this.#socket.close(1000);
     await this.#closed;
   }
@@ -125,7 +125,7 @@ export class Drive extends PageCommands implements AsyncDisposable {
   }
 
   /** Resolves after the next message, or when the socket closes. */
-  #nextEnd(): Promise<void> {
+  #nextMessage(): Promise<void> {
     return new Promise((resolve) => {
       for (const type of ["message", "close"] as const)
         this.#socket.addEventListener(type, () => resolve(), { once: true });

@@ -23,20 +23,20 @@ interface StreamSource {
   readonly path: string;
   /** Types of items after which the service ends the stream. */
   readonly last: ReadonlySet<string>;
-  /** Returns whether to end the stream. Called if a connection broke before its first item, which may have been missed. */
+  /** Returns whether to end the stream. Called if the connection broke before the first item, so that the end may be missed. */
   readonly hasEnded?: () => Promise<boolean>;
 }
 
 /** The service sends a comment after 15 s without events. A connection silent for longer is broken. */
 const defaultSilenceMs = 45_000;
-/** Connections in a row that bring no event until the stream fails. */
-const maxFruitless = 8;
+/** Consecutive connections without an event that are tolerated. After one more, the stream fails. */
+const maxEmptyConnections = 8;
 /** Longest line of a stream: the service sends none longer than 1 MiB. */
 const maxLine = 4 * 2 ** 20;
 
 /**
  * Connects to a stream of events or log entries, and returns its items. Reconnects after the last received item if the
- * connection breaks, so that none is lost or repeated. Ends after a terminal item, or if the session has ended.
+ * connection breaks, so that no item is lost or repeated. Ends after an item of a type in `last`, or with the session.
  */
 export async function openEvents<Item extends StreamItem = ServiceEvent>(
   source: StreamSource,
@@ -54,7 +54,7 @@ async function* follow<Item extends StreamItem>(
   const { signal } = options;
   let connection = first;
   let lastId = options.afterEventId;
-  let fruitless = 0;
+  let emptyConnections = 0;
   for (;;) {
     try {
       for await (const { id, event } of connection.frames) {
@@ -63,7 +63,7 @@ async function* follow<Item extends StreamItem>(
           lastId ??= id;
           continue;
         }
-        fruitless = 0;
+        emptyConnections = 0;
         if (event.id !== undefined && event.id === lastId) continue;
         lastId = event.id ?? lastId;
         yield event;
@@ -71,18 +71,19 @@ async function* follow<Item extends StreamItem>(
       }
     } catch (error) {
       signal?.throwIfAborted();
-      if (connection !== first && isEnd(error)) return;
+      if (connection !== first && isSessionEnd(error)) return;
       if (retryDelay(error, 0) === undefined) throw error;
     } finally {
       connection.close();
     }
     signal?.throwIfAborted();
-    if (++fruitless > maxFruitless) throw new PilothouseConnectionError(`the stream broke ${fruitless} times in a row`);
-    await delay(retryDelay(new PilothouseConnectionError(), fruitless - 1) ?? 0, signal);
+    if (++emptyConnections > maxEmptyConnections)
+      throw new PilothouseConnectionError(`the stream broke ${emptyConnections} times in a row`);
+    await delay(retryDelay(new PilothouseConnectionError(), emptyConnections - 1) ?? 0, signal);
     try {
       connection = await connect(source, lastId, options);
     } catch (error) {
-      if (isEnd(error)) return;
+      if (isSessionEnd(error)) return;
       throw error;
     }
     if (lastId === undefined && (await source.hasEnded?.())) return connection.close();
@@ -90,7 +91,7 @@ async function* follow<Item extends StreamItem>(
 }
 
 /** Returns whether a connection after the first failed because the session ended, so that all its items were received. */
-function isEnd(error: unknown): boolean {
+function isSessionEnd(error: unknown): boolean {
   return error instanceof PilothouseResponseError && error.slug === "session-destroyed";
 }
 
@@ -113,7 +114,7 @@ async function connect<Item>(
   const controller = new AbortController();
   const both = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal;
   const headers = { accept: "text/event-stream", ...(lastId !== undefined && { "last-event-id": lastId }) };
-  const response = await transport.raw("GET", path, {}, { headers, signal: both, maxRetries: maxFruitless });
+  const response = await transport.raw("GET", path, {}, { headers, signal: both, maxRetries: maxEmptyConnections });
   return {
     frames: readEvents(response, controller, silenceMs),
     close: () => controller.abort(new PilothouseConnectionError("the stream was closed")),
@@ -169,7 +170,7 @@ async function* readLines({ body }: Response, controller: AbortController, silen
   const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
-    const { done, value } = await readSoon(reader, controller, silenceMs);
+    const { done, value } = await readWithin(reader, controller, silenceMs);
     if (done) return;
     const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?=.)/);
     rest = lines.pop() ?? "";
@@ -179,7 +180,7 @@ async function* readLines({ body }: Response, controller: AbortController, silen
 }
 
 /** Reads a chunk. If the connection is silent for too long, it is closed, and the read fails. */
-async function readSoon(
+async function readWithin(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   controller: AbortController,
   silenceMs: number,

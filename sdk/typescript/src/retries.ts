@@ -28,7 +28,7 @@ const temporary: ReadonlySet<string> = new Set(["rate-limited", "internal", "cap
 const refusals: ReadonlySet<string> = new Set(["rate-limited", "capacity-unavailable"]);
 
 const [firstWaitMs, longestWaitMs] = [500, 8_000];
-/** Largest `Retry-After` that is obeyed. If the service asks for more, the error is thrown. */
+/** Longest `Retry-After` that a retry waits for. If the service asks for more, the error is thrown. */
 const longestRetryAfterMs = 60_000;
 
 /** Returns how a request may be repeated. `hasKey` states whether the caller passed an idempotency key. */
@@ -50,8 +50,8 @@ export function retryDelay(error: unknown, attempt: number, repetition: Repetiti
   if (error instanceof PilothouseConnectionError) return jittered;
   if (!(error instanceof PilothouseResponseError) || !isTemporary(error)) return undefined;
   if (error.retryAfter === undefined) return jittered;
-  const asked = error.retryAfter * 1000;
-  return asked <= longestRetryAfterMs ? asked : undefined;
+  const requestedMs = error.retryAfter * 1000;
+  return requestedMs <= longestRetryAfterMs ? requestedMs : undefined;
 }
 
 /** A response without a problem document is temporary if its status is that of an overloaded proxy. */

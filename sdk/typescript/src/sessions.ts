@@ -13,7 +13,7 @@ export interface SessionQuery {
   readonly limit?: number;
 }
 
-/** The stream of a log ends with its session, after an entry of any type. */
+/** No entry type ends the stream of a log. The stream ends with its session. */
 const lastEntries: ReadonlySet<string> = new Set();
 
 /** Browser sessions of the account. */

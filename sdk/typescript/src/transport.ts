@@ -193,7 +193,7 @@ function millisecondsIn(body: object | null | undefined, name: string): number {
   return typeof value === "number" ? value : 0;
 }
 
-/** Returns the error of an attempt. An abort is its own reason, and other errors of `fetch` are of the connection. */
+/** Returns the error of an attempt: the signal's reason after an abort, a connection error for other errors of `fetch`. */
 function asError(thrown: unknown, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
   if (thrown instanceof PilothouseResponseError) return thrown;
@@ -203,7 +203,7 @@ function asError(thrown: unknown, signal: AbortSignal): Error {
   });
 }
 
-/** End of a call, with the caller's own signal. */
+/** Time limit of a call. The signal aborts at the limit, or with the caller's signal. */
 interface Deadline {
   readonly signal: AbortSignal;
   remainingMs(): number;

@@ -21,7 +21,7 @@ export interface WebhookDelivery {
 
 const hmac = { name: "HMAC", hash: "SHA-256" };
 const defaultTolerance = 300;
-/** A rotation signs with two secrets, so that more signatures are not genuine. */
+/** Maximum number of signatures to verify. The service sends at most two, during a rotation. */
 const maxSignatures = 8;
 
 /**

@@ -7,8 +7,8 @@ import { describeError } from "../exit-codes.ts";
 import { UsageError } from "../usage-error.ts";
 
 /** Milliseconds between two attempts to follow the events. */
-const againMs = 1_000;
-/** Milliseconds for which a program may take to answer, as the service allows endpoints. */
+const retryMs = 1_000;
+/** Milliseconds that a program may take to respond: as long as the service allows webhook endpoints. */
 const answerMs = 15_000;
 
 /** Creates the headers of a delivery, with both formats of the signature. */
@@ -29,7 +29,7 @@ function deliveryHeaders(secret: string, { id = "", type, created_at }: ServiceE
   };
 }
 
-/** Sends an event to the program. Returns its status, or why there was none. */
+/** Sends an event to the program. Returns the status of the response, or the reason why none was received. */
 async function forward(to: URL, secret: string, event: ServiceEvent, signal: AbortSignal): Promise<string> {
   const body = JSON.stringify(event);
   const init = { method: "POST", headers: deliveryHeaders(secret, event, body), body, redirect: "manual" as const };
@@ -49,7 +49,7 @@ function reasonOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
-/** Follows the events after the newest one, and forwards each in order. Ends by the signal or a final error only. */
+/** Follows the events after the newest one, and forwards them in order. Throws if the signal aborts or an error is final. */
 async function follow({ client, env, output, signal }: Invocation, to: URL, secret: string): Promise<void> {
   const url = findUrl(env);
   let last: string | undefined;
@@ -77,7 +77,7 @@ async function follow({ client, env, output, signal }: Invocation, to: URL, secr
       if (error instanceof PilothouseResponseError && [401, 403, 404].includes(error.status)) throw error;
       output.progress(`pilothouse: ${describeError(error, url).line}; trying again`);
     }
-    await delay(againMs, undefined, { signal });
+    await delay(retryMs, undefined, { signal });
   }
 }
 

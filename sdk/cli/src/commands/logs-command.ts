@@ -15,7 +15,7 @@ function lineOf(entry: SessionLogEntry): string {
   return oneLine(parts.filter((part) => part !== undefined && part !== false).join(" "));
 }
 
-/** Prints the entries of a log. Reports those that are missing. */
+/** Prints the entries of a log. Reports missing entries. */
 async function printLog({ client, output, signal }: Invocation, id: string): Promise<void> {
   const path = `/v1/sessions/${encodeURIComponent(id)}/logs` as const;
   let cursor: string | undefined;

@@ -35,7 +35,7 @@ export async function bridgeMcp({ url, key, stdin, stdout, report }: McpBridge, 
 
   server.onmessage = (message) => {
     if ("id" in message && message.id !== undefined) running.delete(message.id);
-    // Later requests of this revision name it in a header.
+    // Later requests of this protocol revision send the version in a header.
     const version = "result" in message && message.id === handshake && message.result.protocolVersion;
     if (typeof version === "string") server.setProtocolVersion(version);
     client.send(message).catch(() => closed.abort());
@@ -61,7 +61,7 @@ export async function bridgeMcp({ url, key, stdin, stdout, report }: McpBridge, 
     } catch (error) {
       running.delete(message.id);
       const text = error instanceof Error ? error.message : String(error);
-      const failure = { code: internalError, message: `${url.href} has not answered: ${text}` };
+      const failure = { code: internalError, message: `${url.href} did not respond: ${text}` };
       if (!controller.signal.aborted) await client.send({ jsonrpc: "2.0", id: message.id, error: failure });
     }
   }

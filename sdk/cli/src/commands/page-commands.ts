@@ -5,7 +5,7 @@ import { UsageError } from "../usage-error.ts";
 
 const timeout: Option = { type: "string", value: "SECONDS", help: "time for loading and reading the page" };
 
-/** Returns the session of an argument that is the id of one, or undefined for a URL. */
+/** Returns the session if the argument is a session id, or undefined for a URL. */
 async function findSession({ client, positionals: [target = ""], signal }: Invocation) {
   return /^ses_\w+$/.test(target) ? await client().sessions.get(target, { signal }) : undefined;
 }

@@ -21,7 +21,7 @@ function creationRequest(values: OptionValues): CreateSessionRequest {
   };
 }
 
-/** Opens a URL in a new session, which stays. */
+/** Opens a URL in a new session, which continues after the command. */
 export const openCommand: Command = {
   summary: "opens a URL in a new session and prints a link to watch and control it",
   positionals: "URL",
