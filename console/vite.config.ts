@@ -47,7 +47,7 @@ export default defineConfig({
     reportCompressedSize: false,
     rolldownOptions: {
       onLog(level, log, handle) {
-        // Libraries mark modules for server rendering, which does not concern a bundle for browsers.
+        // Libraries mark client modules for server rendering. The mark has no effect in a bundle for browsers.
         // The time of plugins depends on the load of the machine.
         if (log.code !== "MODULE_LEVEL_DIRECTIVE" && log.code !== "PLUGIN_TIMINGS") handle(level, log);
       },

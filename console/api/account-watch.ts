@@ -12,7 +12,7 @@ const gatherMs = 250;
 const readers: Readonly<Record<AccountResource, readonly string[]>> = {
   [AccountResource.UNSPECIFIED]: [],
   [AccountResource.SESSION]: ["SessionService"],
-  // Also new entries of the transcript.
+  // The service also reports new entries of the transcript with this resource.
   [AccountResource.AGENT_SESSION]: ["AgentSessionService", "AgentTurnService"],
   [AccountResource.TURN]: ["AgentSessionService", "AgentTurnService"],
   [AccountResource.WEBHOOK]: ["WebhookService"],
@@ -32,8 +32,8 @@ function serviceOf({ queryKey }: Query): string | undefined {
 }
 
 /**
- * Follows the changes of an account while the page is visible, and reads the queries again that show them. One tab of the
- * browser has the stream, because browsers open at most six HTTP/1.1 connections to a host. Other tabs get its notices.
+ * Follows the changes of an account while the page is visible, and refetches the queries that show them. One tab opens the
+ * stream, because browsers open at most six HTTP/1.1 connections to a host. It forwards its notices to the other tabs.
  */
 export function useAccountWatch(accountId: string | undefined): void {
   const transport = useTransport();
@@ -44,7 +44,7 @@ export function useAccountWatch(accountId: string | undefined): void {
     const stopped = new AbortController();
     const { signal } = stopped;
     const changed = new Set<string>();
-    // Notices before this time are lost to a tab that was hidden.
+    // A tab that was hidden has missed notices, so all queries are read first.
     let mustReadAll = true;
     let isReading = false;
     // Reads do not overlap, because each read of a query cancels the one before.

@@ -33,7 +33,7 @@ export function useList<I extends DescMessage, O extends DescMessage>(
     queryKey: createConnectQueryKey({ schema: method, transport, input, cardinality: "infinite" }),
     initialPageParam: undefined as string | undefined,
     queryFn: async ({ pageParam: cursor, signal }) => {
-      // Cast: all list requests have these fields, and all their responses the others.
+      // Casts: all list requests have `limit` and `cursor`, and all list responses have the fields of `ListPage`.
       const request = { limit: pageSize, ...input, ...(cursor !== undefined && { cursor }) } as MessageInitShape<I>;
       return (await callUnaryMethod(transport, method, request, { signal })) as unknown as ListPage<RowOf<O>>;
     },

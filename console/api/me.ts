@@ -4,7 +4,7 @@ import { AccountService, TeamRole } from "../../src/gen/pilothouse/v1/account_pb
 /** The logged-in person, the account and the role. Changes are rare, so one response serves several pages. */
 export const useMe = () => useQuery(AccountService.method.getMe, {}, { staleTime: 60_000 });
 
-/** Returns whether the person may do what members may not. */
+/** Returns whether the person is an owner or admin of the account. */
 export function useIsManager(): boolean {
   const role = useMe().data?.role;
   return role === TeamRole.OWNER || role === TeamRole.ADMIN;

@@ -107,14 +107,15 @@ async function spend(given: { refreshToken?: string; accountId?: string | undefi
   const account = accountId === undefined ? {} : { account_id: accountId };
   if (livesInTab) {
     const refresh_token = refreshToken ?? sessionStorage.getItem(storedKey);
-    if (refresh_token === null) throw new RequestRefused({ type: "unauthorized", detail: "this tab has no login" });
+    if (refresh_token === null)
+      throw new RequestRefused({ type: "unauthorized", detail: "you are not logged in: open the login page" });
     return adopt(await (await send("/v1/auth/refresh", "POST", { refresh_token, ...account })).json());
   }
   const body = { ...(refreshToken !== undefined && { refresh_token: refreshToken }), ...account };
   return adopt(await (await send("/console/session", "POST", body)).json());
 }
 
-/** Slugs after which only another login helps. */
+/** Returns whether an error means that the login has ended. */
 const isOver = (error: unknown): boolean =>
   error instanceof RequestRefused && ["unauthorized", "invalid-auth-token", "forbidden"].includes(error.slug);
 

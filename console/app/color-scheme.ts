@@ -15,7 +15,7 @@ export function applyScheme(): void {
   const chosen = chosenScheme();
   const shown = chosen === "system" ? (prefersDark.matches ? "dark" : "light") : chosen;
   const { dataset } = document.documentElement;
-  // Colours would otherwise fade, each in its own time.
+  // Disables transitions during the switch, because elements fade at different speeds.
   dataset.switching = "";
   dataset.scheme = shown;
   requestAnimationFrame(() => requestAnimationFrame(() => delete dataset.switching));

@@ -12,7 +12,7 @@ interface Found {
   readonly to: string;
 }
 
-/** Pages of ids by their prefixes. */
+/** Pages that show an object, by the prefix of its id. */
 const idPages: Readonly<Record<string, readonly [title: string, to: string]>> = {
   ses: ["Open the session", pagePaths.session],
   agt: ["Open the agent session", pagePaths.agent],
@@ -39,7 +39,7 @@ function find(text: string): readonly Found[] {
   return pages.filter(({ title }) => title.toLowerCase().includes(wanted.toLowerCase()));
 }
 
-/** Finds pages by their names, and what a pasted id names. */
+/** Finds pages by name, and the page of a pasted id. */
 export function CommandPalette({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
   return (
     <Dialog.Root open={isOpen} onOpenChange={(next) => !next && onClose()}>

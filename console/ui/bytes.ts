@@ -1,4 +1,4 @@
-/** Returns a number of bytes in the largest unit below it. */
+/** Formats a number of bytes in the largest unit that fits. */
 export function bytesText(bytes: bigint): string {
   const size = Number(bytes);
   if (size < 1_000) return `${size} B`;

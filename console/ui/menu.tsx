@@ -43,7 +43,7 @@ interface MenuChoiceProps<T extends string> {
   readonly onChoose: (value: T) => void;
 }
 
-/** Choices of which one holds. */
+/** Choices of which one is selected. */
 export function MenuChoice<T extends string>({ label, value, choices, onChoose }: MenuChoiceProps<T>) {
   return (
     <DropdownMenu.RadioGroup value={value} onValueChange={(next) => onChoose(next as T)} aria-label={label}>

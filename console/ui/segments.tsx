@@ -7,7 +7,7 @@ interface SegmentsProps<T extends string> {
   readonly onChoose: (value: T) => void;
 }
 
-/** A few choices side by side, of which one holds. */
+/** A few choices side by side, of which one is selected. */
 export function Segments<T extends string>({ label, value, choices, onChoose }: SegmentsProps<T>) {
   return (
     <ToggleGroup.Root

@@ -4,8 +4,8 @@ import { useSyncExternalStore } from "react";
 const listeners = new Set<() => void>();
 let now = Date.now();
 
-/** The minute clock of all times on a page. */
-const minutes = {
+/** Clock of all relative times on a page, updated every 15 s. */
+const pageClock = {
   subscribe(listener: () => void): () => void {
     listeners.add(listener);
     if (listeners.size === 1) {
@@ -47,7 +47,7 @@ interface AgoProps {
 
 /** A future time relative to now, with the full time as its title. Also shows that the time is over. */
 export function Until({ at, none = "never" }: AgoProps) {
-  const current = useSyncExternalStore(minutes.subscribe, minutes.read);
+  const current = useSyncExternalStore(pageClock.subscribe, pageClock.read);
   return <Relative at={at} none={none} toDistance={(ms) => ms - current} />;
 }
 
@@ -56,7 +56,7 @@ export function Until({ at, none = "never" }: AgoProps) {
  * so that a time appears to be in the future.
  */
 export function Ago({ at, none = "never" }: AgoProps) {
-  const current = useSyncExternalStore(minutes.subscribe, minutes.read);
+  const current = useSyncExternalStore(pageClock.subscribe, pageClock.read);
   return <Relative at={at} none={none} toDistance={(ms) => Math.min(0, ms - current)} />;
 }
 

@@ -1,10 +1,10 @@
 import { useVirtualizer, useWindowVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { type RefObject, useLayoutEffect, useState } from "react";
 
-/** Rows up to which a list has all of its rows in the document, so that the browser can find and print them. */
+/** Maximum rows of a list that has all rows in the document, so that the browser can find and print them. */
 const shortList = 100;
 
-/** Rows that a long list has beyond each edge of the screen. */
+/** Rows in the document beyond each edge of the screen, in a long list. */
 const overscan = 20;
 
 interface VirtualRows {
@@ -17,7 +17,7 @@ interface VirtualRows {
   readonly measure: ((row: Element | null) => void) | undefined;
 }
 
-/** Returns which rows of a list are in the document: all of a short list, those near the screen of a long one. */
+/** Returns which rows of a list are in the document: all rows of a short list, or the rows near the screen of a long list. */
 export function useVirtualRows<R>(
   list: RefObject<HTMLElement | null>,
   rows: readonly R[],
@@ -32,7 +32,7 @@ export function useVirtualRows<R>(
   return virtualRowsOf(useWindowVirtualizer({ ...options, scrollMargin: top }));
 }
 
-/** Returns the same for a list in a box that scrolls. */
+/** Like `useVirtualRows`, for a list in a box that scrolls. */
 export function useVirtualRowsIn<R>(
   box: RefObject<HTMLElement | null>,
   rows: readonly R[],

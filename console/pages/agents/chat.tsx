@@ -84,7 +84,7 @@ function Entries({ agentId, entries, turn }: EntriesProps) {
         ref={box}
         role="log"
         aria-label="Messages and steps"
-        // Old entries that scrolling brings back are no news.
+        // Old entries that reappear while scrolling are not announced.
         aria-live={isFollowing ? "polite" : "off"}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
         tabIndex={0}

@@ -65,7 +65,7 @@ export function NewAgent({ onClose }: { readonly onClose: () => void }) {
     const start = async (): Promise<void> => {
       const { id } = await create.runAsync(request);
       await send.runAsync({ id, text: task, ...tableOf(textOf(form, "columns")) }).catch(async (error: unknown) => {
-        // The form keeps the task. Without a message the agent would only wait.
+        // The form keeps the task. An agent without a message would only wait.
         await end.runAsync({ id });
         throw error;
       });

@@ -156,7 +156,7 @@ function Step({ agentId, stepId, role, action, onOpen }: StepProps) {
   );
 }
 
-/** The page before a step. Kept while the browser lives. */
+/** The picture of the page before a step. The service keeps it while the browser runs. */
 function StepPicture({ agentId, stepId }: { readonly agentId: string; readonly stepId: string }) {
   const picture = useQuery({
     queryKey: ["step picture", stepId],

@@ -77,7 +77,7 @@ export function NewKey({ onClose }: { readonly onClose: () => void }) {
           </p>
           <Segments label="Access" value={preset} choices={presets} onChoose={setPreset} />
           {preset === "connect" && (
-            <p className="mt-1.5 text-xs text-faint">Sessions alone, for an address that contains the key.</p>
+            <p className="mt-1.5 text-xs text-faint">Only sessions, for an address that contains the key.</p>
           )}
           {preset === "own" && <ScopeTable allowed={allowed} />}
         </div>
@@ -134,7 +134,7 @@ function ScopeTable({ allowed }: { readonly allowed: readonly string[] }) {
   );
 }
 
-/** The address of `/connect` with a narrow key, and code for it. */
+/** The address of `/connect` for a key that can only connect, and code that uses it. */
 function ConnectDialog({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) {
   const url = `${location.origin.replace(/^http/, "ws")}/connect`;
   const code = `import { chromium } from "playwright";

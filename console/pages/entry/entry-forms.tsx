@@ -198,7 +198,7 @@ export function ForgottenPage() {
 }
 
 /** Creates the first owner. Not a method of the API, because only this page of a new service may call it. */
-async function makeOwner(body: Record<string, string>): Promise<string> {
+async function createOwner(body: Record<string, string>): Promise<string> {
   const answer = await fetch("/console/first-run", {
     method: "POST",
     headers: { "content-type": "application/json", "x-console": "1" },
@@ -217,7 +217,7 @@ export function FirstRunPage() {
   const submit = (form: FormData): void => {
     setPending(true);
     const [email = "", name = ""] = [textOf(form, "email"), textOf(form, "name")];
-    makeOwner({ token, email, name, password: String(form.get("password") ?? "") })
+    createOwner({ token, email, name, password: String(form.get("password") ?? "") })
       .then(login.begin, (error) => setProblem(problemOf(error)))
       .finally(() => setPending(false));
   };

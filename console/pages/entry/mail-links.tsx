@@ -46,7 +46,7 @@ interface ActionProps<I extends DescMessage, O extends DescMessage> {
   readonly method: DescMethodUnary<I, O>;
   /** Returns the request for the token and the form. */
   readonly request: (token: string, form: FormData) => MessageShape<I> | object;
-  /** `optional` shows the field if the method asks for it. */
+  /** `optional` shows the field if the method requires a password. */
   readonly password?: "required" | "optional";
 }
 
@@ -55,7 +55,8 @@ function LinkAction<I extends DescMessage, O extends DescMessage>(props: ActionP
   const { title, about, button, done, method, request, password } = props;
   const [token] = useState(takeLinkToken);
   const action = useChange(method);
-  const asks = password === "required" || action.problem?.faults.some(({ field }) => field === "password") === true;
+  const needsPassword =
+    password === "required" || action.problem?.faults.some(({ field }) => field === "password") === true;
   return (
     <EntryLayout title={title} {...(!action.isDone && { about })}>
       {token === "" ? (
@@ -65,7 +66,7 @@ function LinkAction<I extends DescMessage, O extends DescMessage>(props: ActionP
       ) : (
         // Cast: the pages below pass the fields of their methods.
         <Form onSubmit={(form) => action.run(request(token, form) as Parameters<typeof action.run>[0])}>
-          {asks && (
+          {needsPassword && (
             <TextField
               label="New password"
               name="password"

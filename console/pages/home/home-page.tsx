@@ -21,7 +21,7 @@ import { QuotaMeters } from "../usage/quota-meters.tsx";
 /** Loaded when it opens, to keep the first page small. */
 const NewSession = lazy(async () => ({ default: (await import("../sessions/new-session.tsx")).NewSession }));
 
-/** Failed sessions that are shown. */
+/** Maximum number of failed sessions shown. */
 const shownFailures = 3;
 
 export function HomePage() {

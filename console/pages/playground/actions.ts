@@ -48,7 +48,7 @@ interface ActionFamily {
   readonly title: (choice: string) => string;
   /** Methods of the SDKs by choice; `""` is used for others. */
   readonly sdk: Readonly<Record<string, SdkCall>>;
-  /** Fields that apply to a choice, if not all do. */
+  /** Fields that apply to a choice. Default: all. */
   readonly only?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -98,7 +98,7 @@ const families: readonly ActionFamily[] = [
 /** Fields of requests that the form shows only when a person asks for more options. */
 const rareFields = new Set(["page_id", "timeout_ms", "while_paused", "observe", "offset", "max_bytes"]);
 
-/** Fields that no form has: the path has the session, and further actions are requests of their own here. */
+/** Fields without an input: the path contains the session, and each further action is a request of its own. */
 const hiddenFields = new Set(["id", "next"]);
 
 export const playgroundActions: readonly PlaygroundAction[] = families.flatMap(actionsOf);

@@ -9,7 +9,7 @@ const pictureTypes = [
   ["UklGR", "image/webp"],
 ] as const;
 
-/** Characters from which a text without spaces is the content of a file. */
+/** Minimum length of a text without spaces that counts as the content of a file. */
 const fileLength = 1_000;
 
 interface Answer {
@@ -18,7 +18,7 @@ interface Answer {
   readonly pictures: [name: string, url: string][];
 }
 
-/** Returns JSON without the values that are shown in other forms, and collects these. */
+/** Returns JSON without pictures and long texts, and adds them to `answer`. */
 function split(value: JsonValue, name: string, answer: Answer): JsonValue {
   if (Array.isArray(value)) return value.map((each) => split(each, name, answer));
   if (typeof value === "object" && value !== null) {
@@ -32,7 +32,7 @@ function split(value: JsonValue, name: string, answer: Answer): JsonValue {
   return `… ${value.length.toLocaleString()} characters`;
 }
 
-/** The response of the service: its JSON, and long texts and pictures as such. */
+/** The response of the service: its JSON, with long texts and pictures shown separately. */
 export function ResponseCard({ json }: { readonly json: JsonValue }) {
   const answer: Answer = { texts: [], pictures: [] };
   const rest = JSON.stringify(split(json, "response", answer), null, 2);

@@ -4,7 +4,7 @@ import { CheckField, SelectField, TextArea, TextField } from "../../ui/field.tsx
 import { type PlacedField, valueAt } from "./actions.ts";
 import { boundsOf, choicesOf, isRequired, longestOf, placeholderOf } from "./field-rules.ts";
 
-/** Characters from which a text has several lines. */
+/** Minimum `max_len` of a text field whose input has several lines. */
 const longText = 10_000;
 
 interface FieldsProps {
@@ -33,7 +33,7 @@ const wideFields = new Set(["selector", "url", "pattern", "text", "find"]);
 /** Returns the classes that place a field in the grid. */
 function placeOf(field: DescField): string | undefined {
   if (field.message || field.fieldKind === "list" || wideFields.has(field.name)) return "col-span-2";
-  // A select on half a phone cuts its default.
+  // Half the width of a phone is too narrow for the default text of a select.
   if (choicesOf(field).length > 0) return "col-span-2 sm:col-span-1";
   return field.scalar === ScalarType.BOOL ? "self-end pb-2" : undefined;
 }
@@ -122,7 +122,7 @@ interface ChoicesProps {
   readonly onChange: (value: JsonValue | undefined) => void;
 }
 
-/** A field with several values of a few. */
+/** A field with several values from a list of choices. */
 function ChoicesField({ label, choices, value, onChange }: ChoicesProps) {
   const chosen = Array.isArray(value) ? value : [];
   const choose = (choice: string, isChosen: boolean): void => {
@@ -146,7 +146,7 @@ function ChoicesField({ label, choices, value, onChange }: ChoicesProps) {
   );
 }
 
-/** Fields of a message within a request. An optional message has a checkbox, without which the request leaves it out. */
+/** Fields of a message within a request. If the checkbox of an optional message is off, the request omits the message. */
 function MessageField({ placed: { path, field }, body, problem, onChange }: FieldProps) {
   const isSet = valueAt(body, path) !== undefined;
   const fields = (field.message?.fields ?? []).map((inner) => ({ path: [...path, inner.name], field: inner }));

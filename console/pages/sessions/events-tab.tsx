@@ -7,7 +7,7 @@ import { Card } from "../../ui/card.tsx";
 import { Entries, type TimedEntry } from "../../ui/entries.tsx";
 import { EmptyState } from "../../ui/state.tsx";
 
-/** Events that are kept; older ones are dropped first. */
+/** Maximum number of events shown. The oldest events are dropped. */
 const keptEvents = 500;
 
 interface Received {

@@ -87,8 +87,8 @@ export interface StateTabProps {
 }
 
 /**
- * Facts and the present state: pages, control, traffic. The state is read after each read of the session, because the
- * service refuses to return that of an ended session.
+ * Properties and current state: pages, control, traffic. The state is read after each read of the session, because the
+ * service does not return the state of an ended session.
  */
 export function StateTab({ session, readAt, onRefresh }: StateTabProps) {
   // Disabled queries are read only by `refetch`, not when the data of their service changes.
@@ -115,7 +115,7 @@ export function StateTab({ session, readAt, onRefresh }: StateTabProps) {
   );
 }
 
-/** Texts of the states of control in which somebody has it. */
+/** Texts for the states in which a person or an agent has control. */
 const holders: Readonly<Record<string, string>> = {
   human_control: "A person has control",
   agent_control: "The agent has control",

@@ -11,7 +11,7 @@ import { Loaded } from "../../ui/state.tsx";
 /** Seconds that the link of the view works; the view continues afterwards. */
 const linkSeconds = 3_600;
 
-/** The live view of a session, with takeover: the page of a view link that is made for it. */
+/** The live view of a session, with takeover. Creates a view link, and shows its page in a frame. */
 export function LiveView({ sessionId, className }: { readonly sessionId: string; readonly className?: string }) {
   const frame = useRef<HTMLIFrameElement>(null);
   const transport = useTransport();
@@ -27,7 +27,7 @@ export function LiveView({ sessionId, className }: { readonly sessionId: string;
         { id: sessionId, control: true, name: name ?? "", expiresInSeconds: linkSeconds },
         { signal },
       ),
-    // A link that is read again would load the view again.
+    // A refetch would create another link and reload the view.
     staleTime: "static",
     gcTime: linkSeconds * 500,
     refetchOnWindowFocus: false,

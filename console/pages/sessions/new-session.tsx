@@ -14,10 +14,10 @@ import { Form } from "../../ui/form.tsx";
 import { Trouble } from "../../ui/state.tsx";
 import { toast } from "../../ui/toast.tsx";
 
-/** Device of a session that names none. */
+/** Device of a session without a chosen device. */
 const defaultDevice = "desktop-chrome";
 
-/** Devices that most people mean, first. */
+/** Popular devices, which are listed first. */
 const common = [defaultDevice, "desktop-chrome-hidpi", "iphone-15", "pixel-7", "ipad-pro-11"];
 
 /** Short side in CSS pixels from which a touch device is listed as a tablet. */
@@ -85,7 +85,7 @@ function DeviceField({ devices, text, onChange }: DeviceFieldProps) {
 /** URL of the demo page, if this service has one. */
 const demoUrl = document.querySelector<HTMLMetaElement>("meta[name=demo-page]")?.content || undefined;
 
-/** Choice of the profile field. */
+/** Value of the profile field that creates a profile. */
 const newProfile = "new";
 
 /** Form of a new session. Opens the session when it is live. */

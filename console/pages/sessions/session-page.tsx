@@ -122,7 +122,7 @@ function RunningSession(state: StateTabProps) {
 /** Milliseconds for which the files of an ended session are listed. */
 const filesKeptMs = 7 * 86_400_000;
 
-/** Whether the service lists the files of an ended session, which it keeps with the log. */
+/** Returns whether the service lists the files of an ended session. It keeps the list with the log. */
 function hasKeptFiles({ logs, liveAt, endedAt }: Session): boolean {
   if (!liveAt || !endedAt || Date.now() > timestampMs(endedAt) + filesKeptMs) return false;
   return logs === SessionLogLevel.ERRORS || logs === SessionLogLevel.FULL;

@@ -63,7 +63,7 @@ const columnsWith = (thumbnails: ThumbnailUrls): readonly Column<Session>[] => [
   { title: "Started", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 
-/** Whether a session had already ended when it should be ended. */
+/** Returns whether a request to end a session failed because the session had already ended. */
 const hadEnded = (problem: ApiProblem | undefined): boolean => problem?.slug === "session-destroyed";
 
 /** Ends all sessions that run, also those that the list does not show. */

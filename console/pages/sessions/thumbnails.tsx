@@ -2,12 +2,12 @@ import { useEffect, useRef, useState } from "react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useStream } from "../../api/stream.ts";
 
-/** Sessions that a stream of thumbnails can have. */
+/** Maximum number of sessions in a stream of thumbnails. */
 const maxSessions = 20;
 
 export type ThumbnailUrls = ReadonlyMap<string, string>;
 
-/** Follows the first running sessions by small pictures, in one stream. Returns URLs of the pictures by session. */
+/** Follows small pictures of the first `maxSessions` running sessions. Returns URLs of the pictures by session. */
 export function useThumbnails(sessions: readonly Session[]): ThumbnailUrls {
   const [urls, setUrls] = useState<ThumbnailUrls>(new Map());
   const held = useRef(new Map<string, string>());

@@ -36,7 +36,7 @@ export function PasswordCard() {
         }
       >
         <TextField
-          label="Present password"
+          label="Current password"
           name="current_password"
           type="password"
           autoComplete="current-password"
@@ -136,7 +136,7 @@ export function LoginsCard() {
   );
 }
 
-/** Browsers by a token that only they send; most also send the tokens of those after them. */
+/** Browsers by a token of their user agent. The order matters, because most browsers also send tokens of later entries. */
 const browsers = [
   ["Edg/", "Edge"],
   ["OPR/", "Opera"],

@@ -32,7 +32,7 @@ const roles = [
 
 const roleName = (role: TeamRole): string => roles.find(([each]) => each === role)?.[1] ?? "Unknown";
 
-const roleHint = "Members use everything but team and billing. Only owners make other owners.";
+const roleHint = "Members can use everything except team and billing. Only owners can add owners.";
 
 export function TeamPage() {
   const [isInviting, setInviting] = useState(false);

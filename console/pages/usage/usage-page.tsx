@@ -13,7 +13,7 @@ import { durationText } from "../../ui/time.tsx";
 import { tierName } from "../billing/tier-words.ts";
 import { QuotaMeters } from "./quota-meters.tsx";
 
-/** Months that can be chosen. */
+/** Number of months to choose from. */
 const shownMonths = 6;
 
 function lastMonths(): { value: string; title: string }[] {

@@ -20,7 +20,7 @@ import { toast } from "../../ui/toast.tsx";
 
 const testType = "test.ping";
 
-/** Milliseconds of the replay of failed deliveries: as long as deliveries are kept. */
+/** Maximum age of replayed deliveries in milliseconds: the service keeps deliveries this long. */
 const replayedMs = 30 * 86_400_000;
 
 const states: States<WebhookDeliveryStatus> = {
@@ -31,7 +31,7 @@ const states: States<WebhookDeliveryStatus> = {
   [WebhookDeliveryStatus.DLQ]: ["Given up", "bad"],
 };
 
-/** Texts of the errors of attempts, and of the reasons why retries ended. */
+/** Texts for errors of attempts, and for the reasons why retries ended. */
 const errors: Readonly<Record<string, string>> = {
   address_not_allowed: "The address is not on the public internet",
   name_not_resolved: "The host name does not exist",
