@@ -30,7 +30,7 @@ const retryAfterSeconds = 1;
 
 /** An exchange or connection of a client for which the gateway holds bytes. */
 interface BufferSource {
-  /** Returns the bytes of the kinds that are measured periodically instead of being set. */
+  /** Functions that return the bytes of a kind, for the kinds that are measured periodically instead of being set. */
   readonly measure: Partial<Record<BufferKind, () => number>>;
   /** Ends the exchange, which releases its bytes. */
   close(): void;

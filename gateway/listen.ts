@@ -124,7 +124,7 @@ export class SharedPort {
       this.#pending.set(socket, pending.add(response));
       response.once("close", () => {
         pending.delete(response);
-        // The response to a request from before the stop has not closed the connection.
+        // A response that started before the stop lacks `connection: close`, so the connection is closed here.
         if (this.#stopping && pending.size === 0) socket.destroySoon();
       });
       this.#answer(request, response);
@@ -177,7 +177,9 @@ export class SharedPort {
     this.#http2.off("session", watch);
   }
 
-  /** Destroys a closing connection that does not answer a ping. After GOAWAY, an invalid frame ends Node's reading. */
+  /**
+   * Destroys a closing connection that does not answer a ping. After GOAWAY, Node stops reading at an invalid frame.
+   */
   #probe(session: ServerHttp2Session, use: Http2Use): void {
     if (use.pingedAt === undefined) {
       use.pingedAt = performance.now();

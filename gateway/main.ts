@@ -37,9 +37,12 @@ function portInUse(error: unknown, config: Config): StartRefused | undefined {
   const ports = { PORT: port, GRPC_PORT: grpcPort, INTERNAL_PORT: internalPort, FLEET_PORT: fleetPort };
   const names = Object.entries(ports).flatMap(([name, value]) => (String(value) === taken ? [name] : []));
   if (names.length === 0) return undefined;
-  return new StartRefused(`port ${taken} is in use: stop what listens there, or set ${names.join(" or ")}`, {
-    cause: error,
-  });
+  return new StartRefused(
+    `port ${taken} is in use: stop the program that listens there, or set ${names.join(" or ")}`,
+    {
+      cause: error,
+    },
+  );
 }
 
 /** Returns a sentence that explains why the service cannot run. */

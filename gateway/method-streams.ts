@@ -17,8 +17,8 @@ export interface MethodStreams {
   /** Runs a server-streaming method: that of the call, or `served`, which streams the response of a unary method. */
   serverStream(call: GatewayCall, request: MessageSource, served?: ServedMethod): AsyncIterable<Message>;
   /**
-   * Opens a stream that sends the same messages to all followers. Its transport writes the messages, and calls `release`
-   * when the stream has ended. Calls `end` when the gateway stops.
+   * Opens a stream that sends the same messages to all followers. Its transport writes the messages, and calls
+   * `release` when the stream has ended. Calls `end` when the gateway stops.
    */
   broadcast(
     call: GatewayCall,

@@ -8,8 +8,8 @@ export const lingerMs = 1_000;
 
 /**
  * Bytes of a request to drain after its response is known. A client that sends its whole request before it reads then
- * receives the response. Draining takes 2 ms of the event loop per MiB over HTTP/2, where a new connection is cheaper, and
- * 0.7 ms over HTTP/1.1.
+ * receives the response. Draining takes 2 ms of the event loop per MiB over HTTP/2, where a new connection is cheaper,
+ * and 0.7 ms over HTTP/1.1.
  */
 const maxDrained = { http1: 2 * 1024 * 1024, http2: 64 * 1024 };
 
@@ -117,6 +117,6 @@ function endStream(stream: ServerHttp2Stream): void {
     stream.session?.close();
     stream.close(isAnswered(stream) ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_CANCEL);
   }
-  // Node releases a stream when it is read.
+  // Node releases a stream only after its data was read.
   stream.resume();
 }

@@ -61,8 +61,8 @@ export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonB
 type Nested = () => ReadonlyMap<number, Nested>;
 
 /**
- * Counts the fields up to `end`, starting from `before`, and stops at `max + 1`. Unknown fields count, but their contents
- * do not.
+ * Counts the fields up to `end`, starting from `before`, and stops at `max + 1`. Unknown fields count, but their
+ * contents do not.
  */
 function countFields(
   nested: ReturnType<Nested>,

@@ -32,8 +32,9 @@ function serviceOf({ queryKey }: Query): string | undefined {
 }
 
 /**
- * Follows the changes of an account while the page is visible, and refetches the queries that show them. One tab opens the
- * stream, because browsers open at most six HTTP/1.1 connections to a host. It forwards its notices to the other tabs.
+ * Follows the changes of an account while the page is visible, and refetches the queries that show them. One tab opens
+ * the stream, because browsers open at most six HTTP/1.1 connections to a host. It forwards its notices to the other
+ * tabs.
  */
 export function useAccountWatch(accountId: string | undefined): void {
   const transport = useTransport();

@@ -17,7 +17,10 @@ interface VirtualRows {
   readonly measure: ((row: Element | null) => void) | undefined;
 }
 
-/** Returns which rows of a list are in the document: all rows of a short list, or the rows near the screen of a long list. */
+/**
+ * Returns which rows of a list are in the document: all rows of a short list, or the rows near the screen of a long
+ * list.
+ */
 export function useVirtualRows<R>(
   list: RefObject<HTMLElement | null>,
   rows: readonly R[],

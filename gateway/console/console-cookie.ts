@@ -22,8 +22,9 @@ function originOf({ raw }: FastifyRequest, publicUrl: URL): string {
 }
 
 /**
- * Returns the cookie for the address of a request. Over https its name has the prefix `__Host-`. Over http on loopback
- * browsers drop such cookies, and do not separate ports; the name has the port. Over other http there is none.
+ * Returns the cookie for the address of a request. Over https, its name has the prefix `__Host-`. Over http on
+ * loopback, browsers drop such cookies, and send cookies to all ports, so the name contains the port. Over other http
+ * there is no cookie.
  */
 export function cookieFor(request: FastifyRequest, config: Pick<Config, "publicUrl">): ConsoleCookie | undefined {
   const { protocol, host, port } = new URL(originOf(request, new URL(config.publicUrl)));
@@ -44,7 +45,7 @@ function createCookie(name: string, attributes: string, seconds: number): Consol
   };
 }
 
-/** Refuses requests that do not come from a page of the console: SameSite counts other ports as the same site. */
+/** Throws unless the request comes from a page of the console. SameSite alone would admit pages of other ports. */
 export function assertFromConsole(request: FastifyRequest, config: Pick<Config, "publicUrl">): void {
   const { headers } = request;
   const site = headers["sec-fetch-site"];

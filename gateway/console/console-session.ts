@@ -58,8 +58,8 @@ export function readStrings(body: unknown, members: readonly string[]): Readonly
 }
 
 /**
- * Mounts the login of the console: a refresh token in a cookie that scripts cannot read. POST spends the given token, else
- * the cookie's, and returns an access token. DELETE ends the login.
+ * Mounts the login of the console: a refresh token in a cookie that scripts cannot read. POST spends the given token,
+ * else the cookie's, and returns an access token. DELETE ends the login.
  */
 export function mountConsoleSession(rest: FastifyInstance, parts: ConsoleSessionParts): void {
   const { transport, config } = parts;

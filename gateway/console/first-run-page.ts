@@ -14,7 +14,7 @@ export interface FirstRunOffer {
   readonly token: string;
 }
 
-/** Returns the token of a start, 128 bits derived from the start's secret. A restarted gateway accepts the same one. */
+/** Returns the token of a start: 128 bits derived from its secret. A restarted gateway accepts the same token. */
 export function firstRunToken(linkSecret: string): string {
   return createHmac("sha256", linkSecret).update("first run").digest().subarray(0, 16).toString("base64url");
 }

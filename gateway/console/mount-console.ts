@@ -9,7 +9,9 @@ import type { ConsoleFiles } from "./console-files.ts";
 
 const consolePath = "/console";
 
-/** Prefix of links in mails, which redirect to pages of the console. Browsers keep the fragment, which has the token. */
+/**
+ * Prefix of links in mails, which redirect to pages of the console. Browsers keep the fragment, which has the token.
+ */
 const mailPath = "/auth";
 
 /** Mounts the pages and assets of the console. */

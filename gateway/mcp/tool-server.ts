@@ -52,8 +52,8 @@ type ToolAnswer = CallToolResult | InputRequiredResult;
 type Elicitation = Pick<ToolContext, "opensLinks" | "answered">;
 
 /**
- * Reads the elicitation of a request. Clients of revision 2026-07-28 send their capabilities with each request. Clients of
- * revision 2025-11-25 send them once per connection, and a stateless server does not store them.
+ * Reads the elicitation of a request. Clients of revision 2026-07-28 send their capabilities with each request. Clients
+ * of revision 2025-11-25 send them once per connection, and a stateless server does not store them.
  */
 function readElicitation({ envelope, inputResponses, requestState }: ServerContext["mcpReq"]): Elicitation {
   // The package has validated the envelope, whose type has no keys.

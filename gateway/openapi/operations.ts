@@ -87,7 +87,9 @@ function introduce(served: ServedMethod, { comments }: OperationContext): Introd
   };
 }
 
-/** Returns notes for the callers of a method: the requirements of policies, and whether the method runs to completion. */
+/**
+ * Returns notes for the callers of a method: the requirements of policies, and whether the method runs to completion.
+ */
 function callNotes(served: ServedMethod): string[] {
   const asked = policiesOf(served).map((policy) => policy.describe?.(served) ?? "");
   const notes = [

@@ -52,7 +52,7 @@ export function headerTable(headers: Readonly<Record<string, Header | Parameter>
   })}</table>`;
 }
 
-/** Renders the fields of an object as a table with collapsible nested objects. `seen` ends recursive schemas. */
+/** Renders the fields of an object as a table with collapsible nested objects. `seen` ends the recursion. */
 export function fieldTable(schema: JsonSchema, resolver: Resolver, seen: readonly JsonSchema[] = []): Html {
   const { properties = {}, required = [] } = resolver.schema(schema);
   return html`<table>${Object.entries(properties).map(([name, property]) =>

@@ -14,7 +14,7 @@ export const auditPolicy: RunPolicy = {
       return log.append(tx, { ...entry, action: rules.audit, call });
     });
     const answer = await run();
-    // A resumed call finds the entry of the interrupted attempt, which was written with its change.
+    // If the call is resumed, the interrupted attempt wrote the entry together with the change.
     if (!isWritten && !call.isResumed && !call.isUnchanged)
       throw new Error(`${method} succeeded without an audit log entry`);
     return answer;

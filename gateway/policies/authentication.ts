@@ -13,8 +13,8 @@ const bucketOwner = "your address, which sends no valid key,";
 /**
  * Identifies the caller. A recently verified bearer passes. Every other bearer first draws a token of the client
  * address, so that parallel guesses are limited; a valid bearer refunds the token. If the address has no tokens left,
- * bearers are still looked up in batches, so that other clients of the address cannot lock out a valid bearer. An invalid
- * bearer then receives only `rate-limited`.
+ * bearers are still looked up in batches, so that other clients of the address cannot lock out a valid bearer. An
+ * invalid bearer then receives only `rate-limited`.
  */
 export const authentication: AdmissionPolicy = {
   name: "authentication",

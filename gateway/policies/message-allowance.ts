@@ -12,10 +12,15 @@ const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
 /** Shorter messages do not wait for longer ones. */
 const smallBytes = 16 * 1024;
 
-/** Milliseconds without a message after which an account's allowances are deleted. Longer than any wait for an allowance. */
+/**
+ * Milliseconds without a message after which an account's allowances are deleted. Longer than any wait for an
+ * allowance.
+ */
 const idleMs = 120_000;
 
-/** Waits until the allowance of the call's account permits a message of this size. Returns undefined if it does at once. */
+/**
+ * Waits until the allowance of the call's account permits a message of this size. Returns undefined if it does at once.
+ */
 export type AwaitAllowance = (call: GatewayCall, bytes: number) => Promise<void> | undefined;
 
 /** Creates the function that waits for the allowance of an account, which all its calls share. */

@@ -34,8 +34,8 @@ export interface OpenStreams {
   /** Yields the messages of a stream. Throws the problem that a request would receive if the bearer becomes invalid. */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
   /**
-   * Counts a public stream that its transport writes. Throws if the client address has too many. Calls `end` when the
-   * gateway stops. Resolves with a function that releases the stream.
+   * Counts a public stream whose messages do not pass through `run`. Throws if the client address has too many streams.
+   * Calls `end` when the gateway stops. Resolves with a function that releases the stream.
    */
   slot(call: GatewayCall, end: () => void): Promise<() => void>;
   /** Ends unbounded streams. Subscriptions end at once; streams driven by clients finish the messages already read. */

@@ -1,9 +1,13 @@
 import type { EventEmitter } from "node:events";
 
-/** Milliseconds in which the same signal may arrive twice: from the terminal, which signals all processes, and from npm. */
+/**
+ * Milliseconds in which the same signal may arrive twice: from the terminal, which signals all processes, and from npm.
+ */
 const repeatMs = 2_000;
 
-/** Calls `stop` on each SIGINT and SIGTERM. If the first signal was more than `repeatMs` earlier, first calls `exitNow`. */
+/**
+ * Calls `stop` on each SIGINT and SIGTERM. If the first signal was more than `repeatMs` earlier, first calls `exitNow`.
+ */
 export function onStopSignals(from: EventEmitter, stop: () => void, exitNow: () => void): void {
   let stopRequestedAt: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"]) {

@@ -9,8 +9,8 @@ import { sizeText } from "../message-size.ts";
 const maxPauseMs = 60_000;
 
 /**
- * Yields the body of a request of any type in chunks. Throws if the body exceeds `maxBytes` or is incomplete. Also throws
- * if `signal` aborts, because Node's iterator of a request that has already ended never settles.
+ * Yields the body of a request of any type in chunks. Throws if the body exceeds `maxBytes` or is incomplete. Also
+ * throws if `signal` aborts, because Node's iterator of a request that has already ended never settles.
  */
 export async function* rawBody(
   request: IncomingMessage,

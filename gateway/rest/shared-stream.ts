@@ -55,7 +55,9 @@ export class SharedStream {
     group.add(response);
   }
 
-  /** Sends a frame to the followers of some groups, `atOnce` per turn of the event loop. Stops if a newer frame exists. */
+  /**
+   * Sends a frame to the followers of some groups, `atOnce` per turn of the event loop. Stops if a newer frame exists.
+   */
   async #deliver(frame: string, groups: readonly Set<ServerResponse>[]): Promise<void> {
     const bytes = Buffer.from(frame);
     let sentCount = 0;

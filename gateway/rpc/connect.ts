@@ -31,7 +31,7 @@ interface Arrival {
   countMemory(): void;
 }
 
-/** Creates the call of a request. Called when Connect has parsed the timeout from the headers. */
+/** Key of the function that creates the call of a request, once Connect has parsed the timeout from the headers. */
 const enterKey = createContextKey<((timeoutMs: number | undefined) => Arrival) | undefined>(undefined);
 const callKey = createContextKey<GatewayCall | undefined>(undefined);
 /** Stage of a request. Connect reads the message after the policies and before the method. */

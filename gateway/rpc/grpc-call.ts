@@ -16,8 +16,8 @@ export function peerOfCall(
 }
 
 /**
- * Counts the bytes held for a call until its stream closes: the received part of the current message, and responses that
- * the client has not read.
+ * Counts the bytes held for a call until its stream closes: the received part of the current message, and responses
+ * that the client has not read.
  */
 export function countMemory(
   inner: ServerInterceptingCallInterface,

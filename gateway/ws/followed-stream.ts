@@ -8,8 +8,8 @@ import type { TransportParts } from "../transport-parts.ts";
 import { closeClientFault, closeFailed, send } from "./stream.ts";
 
 /**
- * Returns the path at which a WebSocket follows a server stream: that of its Server-Sent Events. A browser opens at most
- * six HTTP/1.1 connections to a host, and many more WebSockets.
+ * Returns the path at which a WebSocket follows a server stream: that of its Server-Sent Events. A browser opens at
+ * most six HTTP/1.1 connections to a host, and many more WebSockets.
  */
 export function followedPath({ rules, route, kind }: ServedMethod): string {
   const isFollowed = kind === "server_streaming" && rules.follows && !rules.public && route?.verb === "GET";

@@ -68,7 +68,7 @@ test.each(withLong(["INTERNAL_PORT"], ["PORT", "GRPC_PORT"]))(
     const project = start(ground, gateway, { LOG_LEVEL: "error" });
     expect(await project.ended()).toBe(1);
     expect(project.printed).toBe(
-      `pilothouse: port ${ground.env[name]} is in use: stop what listens there, or set ${name}\n`,
+      `pilothouse: port ${ground.env[name]} is in use: stop the program that listens there, or set ${name}\n`,
     );
     expect(project.leftovers()).toEqual([]);
     expect(readdirSync(ground.dataDir)).toEqual([]);
@@ -82,7 +82,7 @@ test("a port set by two of the service's variables is refused with both names", 
   const project = start(ground, gateway, { GRPC_PORT: PORT });
   expect(await project.ended()).toBe(1);
   expect(project.printed).toBe(
-    `pilothouse: port ${PORT} is in use: stop what listens there, or set PORT or GRPC_PORT\n`,
+    `pilothouse: port ${PORT} is in use: stop the program that listens there, or set PORT or GRPC_PORT\n`,
   );
 }, 60_000);
 

@@ -146,7 +146,9 @@ function ChoicesField({ label, choices, value, onChange }: ChoicesProps) {
   );
 }
 
-/** Fields of a message within a request. If the checkbox of an optional message is off, the request omits the message. */
+/**
+ * Fields of a message within a request. If the checkbox of an optional message is off, the request omits the message.
+ */
 function MessageField({ placed: { path, field }, body, problem, onChange }: FieldProps) {
   const isSet = valueAt(body, path) !== undefined;
   const fields = (field.message?.fields ?? []).map((inner) => ({ path: [...path, inner.name], field: inner }));

@@ -136,7 +136,9 @@ export function LoginsCard() {
   );
 }
 
-/** Browsers by a token of their user agent. The order matters, because most browsers also send tokens of later entries. */
+/**
+ * Browsers by a token of their user agent. The order matters, because most browsers also send tokens of later entries.
+ */
 const browsers = [
   ["Edg/", "Edge"],
   ["OPR/", "Opera"],

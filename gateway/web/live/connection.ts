@@ -69,7 +69,9 @@ export function connect(options: ConnectionOptions): Connection {
     else if (slug === "tier-limit") why = `Too many viewers are connected: ${detail}.`;
   }
 
-  /** Requests the reason of a failed handshake with the same token, because browsers hide the response to a handshake. */
+  /**
+   * Requests the reason of a failed handshake with the same token, because browsers hide the response to a handshake.
+   */
   async function fetchRefusal(): Promise<void> {
     const answer = await fetch("/v1/sessions", { headers: { authorization: `Bearer ${options.token}` } });
     if (answer.status === 401) refuse(await answer.json());

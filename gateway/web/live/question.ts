@@ -65,7 +65,9 @@ export interface QuestionParts {
 /** Pixels between a panel and the pressed place, and between the panel and the edges of the window. */
 const gap = 12;
 
-/** Shows the panel below a place, or above the place if there is no room below. Without a place, at its usual position. */
+/**
+ * Shows the panel below a place, or above the place if there is no room below. Without a place, at its usual position.
+ */
 function movePanel(panel: HTMLElement, place: Pick<DOMRect, "x" | "y"> | undefined): void {
   panel.toggleAttribute("data-at-field", place !== undefined);
   if (!place) return;

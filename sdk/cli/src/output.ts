@@ -38,7 +38,9 @@ export function createOutput({ stdout, stderr }: Streams, isJson: boolean): Outp
   };
 }
 
-/** Replaces characters that move the cursor or change a terminal, because titles, names and texts come from web pages. */
+/**
+ * Replaces characters that move the cursor or change a terminal, because titles, names and texts come from web pages.
+ */
 const withoutControl = (text: string): string => text.replaceAll(/[^\P{Cc}\n\t]/gu, " ");
 
 /** Replaces line breaks, too, for text within a line. */

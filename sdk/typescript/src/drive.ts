@@ -21,7 +21,9 @@ interface Pending {
   bytes?: number;
 }
 
-/** Subprotocol of the service, and prefix of the subprotocol with the key, since browsers cannot set WebSocket headers. */
+/**
+ * Subprotocol of the service, and prefix of the subprotocol with the key, since browsers cannot set WebSocket headers.
+ */
 const [protocol, bearer] = ["pilothouse.v1", "bearer."];
 
 /**

@@ -23,7 +23,10 @@ interface StreamSource {
   readonly path: string;
   /** Types of items after which the service ends the stream. */
   readonly last: ReadonlySet<string>;
-  /** Returns whether to end the stream. Called if the connection broke before the first item, so that the end may be missed. */
+  /**
+   * Returns whether to end the stream. Called if the connection broke before the first item, so that the end may be
+   * missed.
+   */
   readonly hasEnded?: () => Promise<boolean>;
 }
 

@@ -193,7 +193,9 @@ function millisecondsIn(body: object | null | undefined, name: string): number {
   return typeof value === "number" ? value : 0;
 }
 
-/** Returns the error of an attempt: the signal's reason after an abort, a connection error for other errors of `fetch`. */
+/**
+ * Returns the error of an attempt: the signal's reason after an abort, a connection error for other errors of `fetch`.
+ */
 function asError(thrown: unknown, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
   if (thrown instanceof PilothouseResponseError) return thrown;

@@ -49,7 +49,10 @@ function reasonOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
-/** Follows the events after the newest one, and forwards them in order. Throws if the signal aborts or an error is final. */
+/**
+ * Follows the events after the newest one, and forwards them in order. Throws if the signal aborts or an error is
+ * final.
+ */
 async function follow({ client, env, output, signal }: Invocation, to: URL, secret: string): Promise<void> {
   const url = findUrl(env);
   let last: string | undefined;

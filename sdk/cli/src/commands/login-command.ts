@@ -17,7 +17,10 @@ async function readSecret(input: Invocation["stdin"], signal: AbortSignal): Prom
   return String(next.value ?? "").trim();
 }
 
-/** Stores a key after the service has accepted it. Reads the key from standard input, so that process lists do not show it. */
+/**
+ * Stores a key after the service has accepted it. Reads the key from standard input, so that process lists do not show
+ * it.
+ */
 export const loginCommand: Command = {
   summary: "reads an API key from standard input, checks and stores it",
   positionals: "",
