@@ -42,6 +42,6 @@ export function problemOf(error: unknown): ApiProblem {
 const offline: ApiProblem = { ...none, slug: "offline", detail: "the service does not respond" };
 
 /** Returns the text as a sentence. */
-export function sentence(text: string): string {
+export function toSentence(text: string): string {
   return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }

@@ -18,7 +18,7 @@ const marginMs = 30_000;
 const storedKey = "pilothouse.refresh-token";
 
 /** Over http that is not loopback, browsers store no login cookie. The login then lives as long as the tab. */
-export const livesInTab = location.protocol === "http:" && !isLoopbackName(location.hostname);
+export const isTabLogin = location.protocol === "http:" && !isLoopbackName(location.hostname);
 
 const tabs = new BroadcastChannel("pilothouse-login");
 const listeners = new Set<() => void>();
@@ -88,31 +88,31 @@ interface TokenBody {
   readonly refresh_token?: string;
 }
 
-function adopt({ access_token, expires_at, refresh_token }: TokenBody): AccessToken {
-  if (livesInTab && refresh_token !== undefined) sessionStorage.setItem(storedKey, refresh_token);
+function storeLogin({ access_token, expires_at, refresh_token }: TokenBody): AccessToken {
+  if (isTabLogin && refresh_token !== undefined) sessionStorage.setItem(storedKey, refresh_token);
   const next = { value: access_token, expiresAt: Date.parse(expires_at) };
   set("in", next);
-  if (!livesInTab) tabs.postMessage({ token: next });
+  if (!isTabLogin) tabs.postMessage({ token: next });
   return next;
 }
 
 /** Only one tab renews at a time, because a refresh token that is spent twice ends the login. */
-function exclusively<T>(run: () => Promise<T>): Promise<T> {
+function withLoginLock<T>(run: () => Promise<T>): Promise<T> {
   // Missing in insecure contexts, where each tab has a login of its own.
   return "locks" in navigator ? navigator.locks.request("pilothouse-login", run) : run();
 }
 
-async function spend(given: { refreshToken?: string; accountId?: string | undefined }): Promise<AccessToken> {
+async function refreshLogin(given: { refreshToken?: string; accountId?: string | undefined }): Promise<AccessToken> {
   const { refreshToken, accountId } = given;
   const account = accountId === undefined ? {} : { account_id: accountId };
-  if (livesInTab) {
+  if (isTabLogin) {
     const refresh_token = refreshToken ?? sessionStorage.getItem(storedKey);
     if (refresh_token === null)
       throw new RequestRefused({ type: "unauthorized", detail: "you are not logged in: open the login page" });
-    return adopt(await (await send("/v1/auth/refresh", "POST", { refresh_token, ...account })).json());
+    return storeLogin(await (await send("/v1/auth/refresh", "POST", { refresh_token, ...account })).json());
   }
   const body = { ...(refreshToken !== undefined && { refresh_token: refreshToken }), ...account };
-  return adopt(await (await send("/console/session", "POST", body)).json());
+  return storeLogin(await (await send("/console/session", "POST", body)).json());
 }
 
 /** Returns whether an error means that the login has ended. */
@@ -121,10 +121,10 @@ const isOver = (error: unknown): boolean =>
 
 /** Renews the access token, unless another tab has just done so. Returns undefined if there is no login. */
 async function renew(stale: AccessToken | undefined): Promise<AccessToken | undefined> {
-  return exclusively(async () => {
+  return withLoginLock(async () => {
     if (isFresh(token) && token !== stale) return token;
     try {
-      return await spend({});
+      return await refreshLogin({});
     } catch (error) {
       if (!isOver(error)) throw error;
       set("out");
@@ -145,13 +145,14 @@ export async function accessToken(isRefused = false): Promise<string | undefined
 }
 
 /** Begins a login with a refresh token. */
-export const beginLogin = (refreshToken: string): Promise<unknown> => exclusively(() => spend({ refreshToken }));
+export const beginLogin = (refreshToken: string): Promise<unknown> =>
+  withLoginLock(() => refreshLogin({ refreshToken }));
 
 /** Continues the login in another account of the person. */
-export const switchAccount = (accountId: string): Promise<unknown> => exclusively(() => spend({ accountId }));
+export const switchAccount = (accountId: string): Promise<unknown> => withLoginLock(() => refreshLogin({ accountId }));
 
 /** Marks the login as ended, in all tabs. */
-export function leaveLogin(): void {
+export function markLoggedOut(): void {
   sessionStorage.removeItem(storedKey);
   tabs.postMessage({ out: true });
   set("out");
@@ -159,7 +160,7 @@ export function leaveLogin(): void {
 
 /** Ends the login of this browser. */
 export async function endLogin(logOut: () => Promise<unknown>): Promise<void> {
-  if (livesInTab) await logOut();
-  else await exclusively(() => send("/console/session", "DELETE"));
-  leaveLogin();
+  if (isTabLogin) await logOut();
+  else await withLoginLock(() => send("/console/session", "DELETE"));
+  markLoggedOut();
 }

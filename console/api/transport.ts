@@ -2,7 +2,7 @@ import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/conne
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { interrupt, waitForLimit } from "./interruptions.ts";
 import { type ApiProblem, problemOf } from "./problem.ts";
-import { accessToken, leaveLogin } from "./session-login.ts";
+import { accessToken, markLoggedOut } from "./session-login.ts";
 
 /** Services whose methods need no login. */
 const isPublic = ({ service, method }: UnaryRequest | StreamRequest): boolean =>
@@ -21,7 +21,7 @@ async function recover({ slug, extensions, retryAfterSeconds }: ApiProblem): Pro
     case "revoked-key":
     case "invalid-key":
       if ((await accessToken(true)) !== undefined) return true;
-      leaveLogin();
+      markLoggedOut();
       return false;
     case "mfa-step-up-required":
       return interrupt("step-up", extensions);

@@ -4,7 +4,7 @@ import { BookOpen, ChevronsUpDown, LogOut } from "lucide-react";
 import { useState } from "react";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { useMe } from "../api/me.ts";
-import { problemOf, sentence } from "../api/problem.ts";
+import { problemOf, toSentence } from "../api/problem.ts";
 import { queryClient } from "../api/queries.ts";
 import { endLogin, switchAccount } from "../api/session-login.ts";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuLine } from "../ui/menu.tsx";
@@ -27,13 +27,13 @@ export function AccountMenu() {
         await navigate({ to: pagePaths.home });
         await queryClient.resetQueries();
       },
-      (error) => toast(sentence(problemOf(error).detail), { isFault: true }),
+      (error) => toast(toSentence(problemOf(error).detail), { isFault: true }),
     );
   };
   const leave = (): void => {
     endLogin(() => callUnaryMethod(transport, AuthService.method.logOut, {})).then(
       () => queryClient.clear(),
-      (error) => toast(sentence(problemOf(error).detail), { isFault: true }),
+      (error) => toast(toSentence(problemOf(error).detail), { isFault: true }),
     );
   };
   const choose = (next: ColorScheme): void => {

@@ -7,7 +7,7 @@ import { Actions, Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { TextField, textOf } from "../ui/field.tsx";
 import { Form } from "../ui/form.tsx";
-import { Trouble } from "../ui/state.tsx";
+import { ProblemNotice } from "../ui/state.tsx";
 
 /** Dialogs and notices of waiting requests: step-up, terms, rate limit, no network. */
 export function Interruptions() {
@@ -41,7 +41,7 @@ function StepUpDialog({ interruption }: { readonly interruption: Interruption })
           required
           maxLength={32}
         />
-        <Trouble problem={stepUp.problem} />
+        <ProblemNotice problem={stepUp.problem} />
         <Actions>
           <Button onClick={() => interruption.finish(false)}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={stepUp.isPending}>
@@ -67,7 +67,7 @@ function TermsDialog({ interruption }: { readonly interruption: Interruption }) 
           Read the terms ({interruption.revisionId})
         </a>
       </p>
-      <Trouble problem={accept.problem} />
+      <ProblemNotice problem={accept.problem} />
       <Actions>
         <Button onClick={() => interruption.finish(false)}>Not now</Button>
         <Button

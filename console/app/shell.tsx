@@ -4,7 +4,7 @@ import { Dialog } from "radix-ui";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useAccountWatch } from "../api/account-watch.ts";
 import { useMe } from "../api/me.ts";
-import { livesInTab, loginStore } from "../api/session-login.ts";
+import { isTabLogin, loginStore } from "../api/session-login.ts";
 import { IconButton } from "../ui/button.tsx";
 import { AccountMenu } from "./account-menu.tsx";
 import { CommandPalette } from "./command-palette.tsx";
@@ -16,7 +16,7 @@ import { pagePaths } from "./page-paths.ts";
 /** Navigation and content of all pages that need a login. */
 export function Shell() {
   const [isSearching, setSearching] = useState(false);
-  useLeaveWhenOut();
+  useLoginRedirect();
   useAccountWatch(useMe().data?.account?.id);
   useEffect(() => {
     const open = (event: KeyboardEvent): void => {
@@ -48,7 +48,7 @@ export function Shell() {
 }
 
 /** Opens the login page when the login has ended, also in another tab. */
-function useLeaveWhenOut(): void {
+function useLoginRedirect(): void {
   const navigate = useNavigate();
   const { href, pathname } = useLocation();
   const status = useSyncExternalStore(loginStore.subscribe, loginStore.status);
@@ -68,7 +68,7 @@ function Content() {
   }, [pathname]);
   return (
     <main id="content" ref={main} tabIndex={-1} className="min-w-0 flex-1 outline-none">
-      {livesInTab && (
+      {isTabLogin && (
         <p className="border-b border-line bg-warn-wash px-4 py-2 text-sm text-warn sm:px-8">
           This address is plain http, so the login ends with this tab. Set PUBLIC_URL to an https address to stay logged
           in.

@@ -3,7 +3,7 @@ import { AlertDialog, Dialog as Radix } from "radix-ui";
 import { type ReactNode, useState } from "react";
 import type { ApiProblem } from "../api/problem.ts";
 import { Actions, Button, IconButton } from "./button.tsx";
-import { Trouble } from "./state.tsx";
+import { ProblemNotice } from "./state.tsx";
 
 const backdrop = "fade fixed inset-0 z-40 bg-[rgb(8_10_16/0.5)] backdrop-blur-[2px]";
 const panel =
@@ -75,7 +75,7 @@ export function Confirm({ trigger, title, children, action, onConfirm, problem }
           <AlertDialog.Description asChild>
             <div className="mt-1 mb-3 text-sm text-soft">{children}</div>
           </AlertDialog.Description>
-          <Trouble problem={problem} />
+          <ProblemNotice problem={problem} />
           <Actions>
             <AlertDialog.Cancel asChild>
               <Button>Cancel</Button>

@@ -1,6 +1,6 @@
 import { CloudOff, Lock, type LucideIcon, TriangleAlert } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
-import { type ApiProblem, problemOf, sentence } from "../api/problem.ts";
+import { type ApiProblem, problemOf, toSentence } from "../api/problem.ts";
 import { Button } from "./button.tsx";
 
 interface EmptyProps {
@@ -43,7 +43,7 @@ export function ErrorState({ problem, retry }: { readonly problem: ApiProblem; r
         title={headings[slug] ?? "This could not be loaded"}
         action={retry && slug !== "not-found" && slug !== "forbidden" && <Button onClick={retry}>Try again</Button>}
       >
-        <p>{slug === "forbidden" ? `${sentence(detail)} Ask an owner of the account.` : sentence(detail)}</p>
+        <p>{slug === "forbidden" ? `${toSentence(detail)} Ask an owner of the account.` : toSentence(detail)}</p>
         {requestId !== undefined && <p className="mt-2 font-mono text-2xs text-faint">Request {requestId}</p>}
       </EmptyState>
     </div>
@@ -85,7 +85,7 @@ export function Loaded<T>({ query, lines, children }: LoadedProps<T>) {
 
 const scrollTo = (element: HTMLElement | null): void => element?.scrollIntoView({ block: "nearest" });
 
-interface TroubleProps {
+interface ProblemNoticeProps {
   readonly problem: ApiProblem | undefined;
   /** Names of the fields that show their own faults. */
   readonly fields?: readonly string[];
@@ -94,7 +94,7 @@ interface TroubleProps {
 }
 
 /** A problem in a form or beside a button. */
-export function Trouble({ problem, fields = [], children }: TroubleProps) {
+export function ProblemNotice({ problem, fields = [], children }: ProblemNoticeProps) {
   if (!problem) return null;
   const { detail, requestId, slug } = problem;
   const faults = problem.faults.filter(({ field }) => !fields.includes(field));
@@ -106,7 +106,7 @@ export function Trouble({ problem, fields = [], children }: TroubleProps) {
           ? "Correct the marked field."
           : faults.length > 0
             ? faults.map(({ field, message }) => `${field} ${message}`).join("; ")
-            : sentence(detail))}
+            : toSentence(detail))}
       {slug === "internal" && requestId !== undefined && <span className="block font-mono text-2xs">{requestId}</span>}
     </p>
   );

@@ -20,21 +20,25 @@ import { LlmKeyForm } from "../settings/llm-cards.tsx";
 import { NewAgent } from "./new-agent.tsx";
 
 export function AgentsPage() {
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const isManager = useIsManager();
   const list = useList(AgentSessionService.method.list, {});
   const models = useQuery(LlmSettingsService.method.getBundledLlmStatus, {});
   const lacksModel = models.data?.nextCredential === LlmCredentialSource.UNSPECIFIED;
   const needsKey = lacksModel && isManager;
-  const close = (): void => setMaking(false);
-  const make = (
-    <Button kind="primary" onClick={() => setMaking(true)}>
+  const close = (): void => setCreating(false);
+  const createButton = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
       <Plus size={15} aria-hidden="true" />
       {needsKey ? "Add an LLM key" : "New agent"}
     </Button>
   );
   return (
-    <Page title="Agents" about="Models that drive a browser by messages. You can take over at any time." actions={make}>
+    <Page
+      title="Agents"
+      about="Models that drive a browser by messages. You can take over at any time."
+      actions={createButton}
+    >
       <Card isFlush>
         <List<AgentSession>
           list={list}
@@ -74,20 +78,20 @@ export function AgentsPage() {
           ]}
           empty={
             lacksModel ? (
-              <EmptyState icon={KeyRound} title="Agents need a model" action={needsKey && make}>
+              <EmptyState icon={KeyRound} title="Agents need a model" action={needsKey && createButton}>
                 {isManager
                   ? "Add a key of an LLM provider. Then describe a task, and watch the agent do it."
                   : "An owner or admin of the account can add a key of an LLM provider in the settings."}
               </EmptyState>
             ) : (
-              <EmptyState icon={Bot} title="No agents yet" action={make}>
+              <EmptyState icon={Bot} title="No agents yet" action={createButton}>
                 Describe a task, watch the agent do it, and take over where it needs you.
               </EmptyState>
             )
           }
         />
       </Card>
-      {isMaking &&
+      {isCreating &&
         (needsKey ? (
           <Dialog
             title="Add an LLM key"

@@ -9,14 +9,14 @@ import {
   TurnStatus,
 } from "../../../src/gen/pilothouse/v1/agent_turn_pb.ts";
 import { useList } from "../../api/lists.ts";
-import { sentence } from "../../api/problem.ts";
+import { toSentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Loaded } from "../../ui/state.tsx";
 import { useVirtualRowsIn } from "../../ui/virtual.ts";
 import { isRunning } from "../sessions/session-words.tsx";
-import { AgentTrouble } from "./new-agent.tsx";
+import { AgentProblemNotice } from "./new-agent.tsx";
 import { tableOf } from "./table-schema.ts";
 import { Entry } from "./transcript-entry.tsx";
 
@@ -149,7 +149,7 @@ function TurnState({ turn }: { readonly turn: Turn }) {
   if (status === TurnStatus.FAILED || status === TurnStatus.LIMIT_REACHED) {
     const why =
       error?.detail ?? error?.title ?? (status === TurnStatus.FAILED ? reason : `the limit of ${reason} was reached`);
-    return <p className="rounded-lg bg-bad-wash px-3 py-2 text-sm text-bad">{sentence(why)}</p>;
+    return <p className="rounded-lg bg-bad-wash px-3 py-2 text-sm text-bad">{toSentence(why)}</p>;
   }
   const isWorking = status === TurnStatus.QUEUED || status === TurnStatus.RUNNING;
   return (
@@ -188,7 +188,7 @@ function Composer({ agentId: id, runningTurnId }: ComposerProps) {
         submit();
       }}
     >
-      <AgentTrouble problem={send.problem ?? cancel.problem} />
+      <AgentProblemNotice problem={send.problem ?? cancel.problem} />
       {columns !== undefined && (
         <TextField
           label="Columns of the result"

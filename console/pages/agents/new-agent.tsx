@@ -5,31 +5,31 @@ import { useState } from "react";
 import { AgentSessionService } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { AgentTurnService } from "../../../src/gen/pilothouse/v1/agent_turn_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
-import { type ApiProblem, sentence } from "../../api/problem.ts";
+import { type ApiProblem, toSentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Actions, Button, IconButton } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, TextArea, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 import { tableOf } from "./table-schema.ts";
 
 const splitWords = (text: string | undefined): string[] => text?.split(/[\s,]+/).filter(Boolean) ?? [];
 
 /** Shows a problem, and where to add an LLM key if it concerns the key. */
-export function AgentTrouble({ problem }: { readonly problem: ApiProblem | undefined }) {
-  if (!problem?.slug.includes("llm")) return <Trouble problem={problem} />;
+export function AgentProblemNotice({ problem }: { readonly problem: ApiProblem | undefined }) {
+  if (!problem?.slug.includes("llm")) return <ProblemNotice problem={problem} />;
   // The detail of a missing key names paths and headers of the API.
   const text =
-    problem.slug === "byok-llm-required" ? "Agents need a key of an LLM provider." : sentence(problem.detail);
+    problem.slug === "byok-llm-required" ? "Agents need a key of an LLM provider." : toSentence(problem.detail);
   return (
-    <Trouble problem={problem}>
+    <ProblemNotice problem={problem}>
       {text}{" "}
       <Link to={pagePaths.settings} hash="llm" className="font-medium underline">
         Add an LLM key in the settings
       </Link>
-    </Trouble>
+    </ProblemNotice>
   );
 }
 
@@ -123,7 +123,7 @@ export function NewAgent({ onClose }: { readonly onClose: () => void }) {
           <Plus size={13} aria-hidden="true" />
           Add a secret
         </Button>
-        <AgentTrouble problem={create.problem ?? send.problem} />
+        <AgentProblemNotice problem={create.problem ?? send.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={create.isPending || send.isPending}>

@@ -7,7 +7,7 @@ import {
   TranscriptRole,
   type TranscriptText,
 } from "../../../src/gen/pilothouse/v1/agent_turn_pb.ts";
-import { sentence } from "../../api/problem.ts";
+import { toSentence } from "../../api/problem.ts";
 import { requestRaw } from "../../api/raw-files.ts";
 import { classes } from "../../ui/classes.ts";
 import { Code, CopyIcon } from "../../ui/copy.tsx";
@@ -147,7 +147,7 @@ function Step({ agentId, stepId, role, action, onOpen }: StepProps) {
       {isOpen && (
         <div className="flex flex-col gap-2 border-t border-line p-3">
           <p className="text-faint">{authors[role]}</p>
-          {error && <p className="text-bad">{sentence(error.detail ?? error.title)}</p>}
+          {error && <p className="text-bad">{toSentence(error.detail ?? error.title)}</p>}
           <Code text={JSON.stringify(action.arguments ?? {}, null, 2)} label="the arguments" />
           {screenshotPath !== undefined && <StepPicture agentId={agentId} stepId={stepId} />}
         </div>

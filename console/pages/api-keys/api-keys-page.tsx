@@ -41,16 +41,16 @@ function ScopeSummary({ scopes }: { readonly scopes: readonly string[] }) {
 }
 
 export function ApiKeysPage() {
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const list = useList(ApiKeyService.method.list, {});
-  const make = (
-    <Button kind="primary" onClick={() => setMaking(true)}>
+  const createButton = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
       <Plus size={15} aria-hidden="true" />
       New key
     </Button>
   );
   return (
-    <Page title="API keys" about="Programs authenticate with a key, which is shown once." actions={make}>
+    <Page title="API keys" about="Programs authenticate with a key, which is shown once." actions={createButton}>
       <Card isFlush>
         <List<ApiKey>
           list={list}
@@ -76,13 +76,13 @@ export function ApiKeysPage() {
             { title: "", isRight: true, cell: (key) => isUsable(key) && <KeyActions apiKey={key} /> },
           ]}
           empty={
-            <EmptyState icon={KeyRound} title="No keys yet" action={make}>
+            <EmptyState icon={KeyRound} title="No keys yet" action={createButton}>
               Give each program a key of its own, with the scopes that it needs.
             </EmptyState>
           }
         />
       </Card>
-      {isMaking && <NewKey onClose={() => setMaking(false)} />}
+      {isCreating && <NewKey onClose={() => setCreating(false)} />}
     </Page>
   );
 }

@@ -10,7 +10,7 @@ import { CheckField, SelectField, TextArea, TextField, textOf } from "../../ui/f
 import { Form } from "../../ui/form.tsx";
 import { SecretDialog } from "../../ui/secret-dialog.tsx";
 import { Segments } from "../../ui/segments.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 
 const resources = [
   ["sessions", "Sessions"],
@@ -96,7 +96,7 @@ export function NewKey({ onClose }: { readonly onClose: () => void }) {
           hint="Networks from which the key works. Default: all"
           problem={create.problem}
         />
-        <Trouble problem={create.problem} />
+        <ProblemNotice problem={create.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={create.isPending}>

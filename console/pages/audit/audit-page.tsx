@@ -2,7 +2,7 @@ import { Download, ScrollText } from "lucide-react";
 import { useState } from "react";
 import { ActorType, type AuditLogEntry, AuditService } from "../../../src/gen/pilothouse/v1/audit_pb.ts";
 import { useList } from "../../api/lists.ts";
-import { problemOf, sentence } from "../../api/problem.ts";
+import { problemOf, toSentence } from "../../api/problem.ts";
 import { requestRaw, saveFile } from "../../api/raw-files.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card, Properties, Property } from "../../ui/card.tsx";
@@ -46,7 +46,7 @@ export function AuditPage() {
     });
     requestRaw(`/v1/account/audit-log/export?${query}`)
       .then(async (answer) => saveFile("audit-log.csv", await answer.blob()))
-      .catch((error) => toast(sentence(problemOf(error).detail), { isFault: true }))
+      .catch((error) => toast(toSentence(problemOf(error).detail), { isFault: true }))
       .finally(() => setSaving(false));
   };
   return (

@@ -17,7 +17,7 @@ import { Button } from "../../ui/button.tsx";
 import { Card, Properties, Property } from "../../ui/card.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Segments } from "../../ui/segments.tsx";
-import { Loaded, Trouble } from "../../ui/state.tsx";
+import { Loaded, ProblemNotice } from "../../ui/state.tsx";
 import { DateOf } from "../../ui/time.tsx";
 import { CryptoCheckout } from "./crypto-checkout.tsx";
 import { CryptoOrders } from "./crypto-orders.tsx";
@@ -136,7 +136,7 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
         )
       }
     >
-      <Trouble problem={portal.problem} />
+      <ProblemNotice problem={portal.problem} />
       {subscription ? (
         <Properties>
           <Property name="Status">
@@ -203,7 +203,7 @@ function Plans({ billing }: { readonly billing: Billing }) {
         />
       }
     >
-      <Trouble problem={checkout.problem ?? portal.problem} />
+      <ProblemNotice problem={checkout.problem ?? portal.problem} />
       <ul className="grid gap-4 lg:grid-cols-3">
         {plans.map(({ tier, about, points }) => (
           <li key={tier} className="flex flex-col rounded-xl border border-line p-4">

@@ -8,7 +8,7 @@ import { CopyLine } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 import { Until } from "../../ui/time.tsx";
 import { moneyText, tierName } from "./tier-words.ts";
 
@@ -30,7 +30,7 @@ export function CryptoCheckout({ tier, onClose }: { readonly tier: Tier; readonl
       ) : quote.data ? (
         <>
           <Quote order={quote.data} />
-          <Trouble problem={checkout.problem} />
+          <ProblemNotice problem={checkout.problem} />
           <Actions>
             <Button onClick={() => quote.reset()}>Back</Button>
             <Button
@@ -58,7 +58,7 @@ export function CryptoCheckout({ tier, onClose }: { readonly tier: Tier; readonl
               <option value="xmr">XMR</option>
             </SelectField>
           </div>
-          <Trouble problem={quote.problem} />
+          <ProblemNotice problem={quote.problem} />
           <Actions>
             <Button onClick={onClose}>Cancel</Button>
             <Button type="submit" kind="primary" isPending={quote.isPending}>

@@ -5,7 +5,7 @@ import {
   CryptoOrderStatus,
 } from "../../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 import { useList } from "../../api/lists.ts";
-import { problemOf, sentence } from "../../api/problem.ts";
+import { problemOf, toSentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { requestRaw, saveFile } from "../../api/raw-files.ts";
 import { StateBadge, type States } from "../../ui/badge.tsx";
@@ -65,7 +65,7 @@ function OrderActions({ order: { id, status, checkoutUrl } }: { readonly order: 
   const save = (): void => {
     requestRaw(`/v1/billing/crypto-orders/${id}/receipt.pdf`)
       .then(async (answer) => saveFile(`receipt-${id}.pdf`, await answer.blob()))
-      .catch((error) => toast(sentence(problemOf(error).detail), { isFault: true }));
+      .catch((error) => toast(toSentence(problemOf(error).detail), { isFault: true }));
   };
   if (status === CryptoOrderStatus.PAID) {
     return (

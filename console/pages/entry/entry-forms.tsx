@@ -11,7 +11,7 @@ import { pagePaths } from "../../app/page-paths.ts";
 import { Button } from "../../ui/button.tsx";
 import { CheckField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { useBeginLogin } from "./begin-login.ts";
 import { EntryLayout } from "./entry-layout.tsx";
 import { takeLinkToken } from "./link-token.ts";
@@ -81,7 +81,7 @@ export function LogInPage() {
         {!isByLink && (
           <TextField label="Password" name="password" type="password" autoComplete="current-password" required />
         )}
-        <Trouble problem={logIn.problem ?? sendLink.problem ?? login.problem} />
+        <ProblemNotice problem={logIn.problem ?? sendLink.problem ?? login.problem} />
         <Button
           type="submit"
           kind="primary"
@@ -160,7 +160,7 @@ export function SignUpPage() {
             }
           />
         )}
-        <Trouble problem={signUp.problem} />
+        <ProblemNotice problem={signUp.problem} />
         <Button type="submit" kind="primary" size="large" isPending={signUp.isPending}>
           Create the account
         </Button>
@@ -187,7 +187,7 @@ export function ForgottenPage() {
       ) : (
         <Form onSubmit={(form) => request.run({ email: textOf(form, "email") ?? "" })}>
           <TextField label="E-mail address" name="email" type="email" autoComplete="username" required />
-          <Trouble problem={request.problem} />
+          <ProblemNotice problem={request.problem} />
           <Button type="submit" kind="primary" size="large" isPending={request.isPending}>
             Send a link
           </Button>
@@ -236,7 +236,7 @@ export function FirstRunPage() {
     >
       <Form onSubmit={submit}>
         <NewPersonFields problem={problem} />
-        <Trouble problem={problem ?? login.problem} />
+        <ProblemNotice problem={problem ?? login.problem} />
         <Button type="submit" kind="primary" size="large" isPending={isPending || login.isPending}>
           Become the owner
         </Button>

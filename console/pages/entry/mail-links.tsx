@@ -10,7 +10,7 @@ import { pagePaths } from "../../app/page-paths.ts";
 import { Button, buttonClass } from "../../ui/button.tsx";
 import { TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { useBeginLogin } from "./begin-login.ts";
 import { MailSent, NewPersonFields } from "./entry-forms.tsx";
 import { EntryLayout } from "./entry-layout.tsx";
@@ -77,7 +77,7 @@ function LinkAction<I extends DescMessage, O extends DescMessage>(props: ActionP
               required
             />
           )}
-          <Trouble problem={action.problem} />
+          <ProblemNotice problem={action.problem} />
           <Button type="submit" kind="primary" size="large" isPending={action.isPending}>
             {button}
           </Button>
@@ -173,7 +173,7 @@ export function MagicLinkPage() {
         <IncompleteLink />
       ) : (
         <Form onSubmit={() => consume.run({ token })}>
-          <Trouble problem={consume.problem ?? login.problem} />
+          <ProblemNotice problem={consume.problem ?? login.problem} />
           <Button type="submit" kind="primary" size="large" isPending={consume.isPending || login.isPending}>
             Log in
           </Button>
@@ -216,7 +216,7 @@ export function InvitePage() {
               <TextField label="Password" name="password" type="password" autoComplete="current-password" required />
             </>
           )}
-          <Trouble problem={isNew ? signUp.problem : (logIn.problem ?? login.problem)} />
+          <ProblemNotice problem={isNew ? signUp.problem : (logIn.problem ?? login.problem)} />
           <Button
             type="submit"
             kind="primary"

@@ -25,24 +25,24 @@ const NewSession = lazy(async () => ({ default: (await import("../sessions/new-s
 const shownFailures = 3;
 
 export function HomePage() {
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const me = useMe();
   const sessions = useList(SessionService.method.list, {});
   const keys = useList(ApiKeyService.method.list, {});
   const all = sessions.data ?? [];
   const running = all.filter(({ status }) => isRunning(status));
   const failures = all.filter(({ status }) => status === SessionStatus.ERRORED).slice(0, shownFailures);
-  const make = (
-    <Button kind="primary" onClick={() => setMaking(true)}>
+  const createButton = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
       <Plus size={15} aria-hidden="true" />
       New session
     </Button>
   );
   const name = me.data?.user?.name?.split(" ")[0];
   return (
-    <Page title="Home" heading={name ? `Hello, ${name}` : "Home"} actions={make}>
+    <Page title="Home" heading={name ? `Hello, ${name}` : "Home"} actions={createButton}>
       {sessions.data && keys.data && (
-        <FirstSteps hasSession={all.length > 0} hasKey={keys.data.length > 0} onStart={() => setMaking(true)} />
+        <FirstSteps hasSession={all.length > 0} hasKey={keys.data.length > 0} onStart={() => setCreating(true)} />
       )}
       <Card
         title="Running now"
@@ -91,7 +91,7 @@ export function HomePage() {
       >
         <Loaded query={me}>{({ account }) => <QuotaMeters quotas={account?.quotas ?? []} />}</Loaded>
       </Card>
-      <Suspense fallback={null}>{isMaking && <NewSession onClose={() => setMaking(false)} />}</Suspense>
+      <Suspense fallback={null}>{isCreating && <NewSession onClose={() => setCreating(false)} />}</Suspense>
     </Page>
   );
 }

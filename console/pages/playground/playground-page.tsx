@@ -14,7 +14,7 @@ import { Code } from "../../ui/copy.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { Page } from "../../ui/page.tsx";
-import { Loaded, Trouble } from "../../ui/state.tsx";
+import { Loaded, ProblemNotice } from "../../ui/state.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { LiveView } from "../sessions/live-view.tsx";
 import { titleOf } from "../sessions/session-words.tsx";
@@ -104,7 +104,7 @@ function Playground({ sessionId }: { readonly sessionId: string }) {
               </div>
             </details>
           )}
-          <Trouble problem={problem} />
+          <ProblemNotice problem={problem} />
           <Button type="submit" kind="primary" className="self-end" isPending={run.isPending}>
             <Play size={14} aria-hidden="true" />
             Run

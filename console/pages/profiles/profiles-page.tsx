@@ -13,7 +13,7 @@ import { TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { NewSession } from "../sessions/new-session.tsx";
 
@@ -21,7 +21,7 @@ export function ProfilesPage() {
   const [edited, setEdited] = useState<Profile | "new">();
   const [used, setUsed] = useState<Profile>();
   const list = useList(ProfileService.method.list, {});
-  const make = (
+  const createButton = (
     <Button kind="primary" onClick={() => setEdited("new")}>
       <Plus size={15} aria-hidden="true" />
       New profile
@@ -31,7 +31,7 @@ export function ProfilesPage() {
     <Page
       title="Profiles"
       about="Cookies and logins that outlive a session. Log in once, and later sessions with the profile are logged in."
-      actions={make}
+      actions={createButton}
     >
       <Card isFlush>
         <List<Profile>
@@ -90,7 +90,7 @@ export function ProfilesPage() {
             },
           ]}
           empty={
-            <EmptyState icon={UserRound} title="No profiles yet" action={make}>
+            <EmptyState icon={UserRound} title="No profiles yet" action={createButton}>
               Create a profile, start a session with it and log in to a site. The profile is saved when the session
               ends.
             </EmptyState>
@@ -150,7 +150,7 @@ function ProfileForm({ profile, onClose }: ProfileFormProps) {
           required
         />
         <TextField label="Description" name="description" defaultValue={profile?.description} problem={problem} />
-        <Trouble problem={problem} />
+        <ProblemNotice problem={problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={isPending}>

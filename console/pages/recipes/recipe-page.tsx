@@ -22,7 +22,7 @@ import { Form } from "../../ui/form.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Loaded } from "../../ui/state.tsx";
 import { DateOf } from "../../ui/time.tsx";
-import { AgentTrouble } from "../agents/new-agent.tsx";
+import { AgentProblemNotice } from "../agents/new-agent.tsx";
 
 export function RecipePage() {
   const { id } = useParams({ from: "/inside/recipes/$id" });
@@ -136,7 +136,7 @@ function RunRecipe({ recipe, onClose }: { readonly recipe: Recipe; readonly onCl
             required={value === undefined}
           />
         ))}
-        <AgentTrouble problem={create.problem ?? send.problem} />
+        <AgentProblemNotice problem={create.problem ?? send.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={create.isPending || send.isPending}>

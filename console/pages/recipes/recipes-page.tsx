@@ -15,14 +15,14 @@ import { TextArea, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
 
 export function RecipesPage() {
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const list = useList(RecipeService.method.list, {});
-  const make = (
-    <Button kind="primary" onClick={() => setMaking(true)}>
+  const createButton = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
       <Plus size={15} aria-hidden="true" />
       New recipe
     </Button>
@@ -31,7 +31,7 @@ export function RecipesPage() {
     <Page
       title="Recipes"
       about="Fixed steps with parameters. Where a step no longer fits the page, a model repairs it."
-      actions={make}
+      actions={createButton}
     >
       <Card isFlush>
         <List<RecipeSummary>
@@ -54,13 +54,13 @@ export function RecipesPage() {
             { title: "Created", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
           ]}
           empty={
-            <EmptyState icon={ListChecks} title="No recipes yet" action={make}>
+            <EmptyState icon={ListChecks} title="No recipes yet" action={createButton}>
               A recipe repeats the same steps without a model, until the page changes.
             </EmptyState>
           }
         />
       </Card>
-      {isMaking && <NewRecipe onClose={() => setMaking(false)} />}
+      {isCreating && <NewRecipe onClose={() => setCreating(false)} />}
     </Page>
   );
 }
@@ -70,7 +70,7 @@ const example = `[
   { "do": { "kind": "interact", "action": { "kind": "tap", "selector": "#go" } } }
 ]`;
 
-/** Creates a recipe by the REST API, whose JSON is the language of steps. */
+/** Creates a recipe by the REST API, because people write recipes in its JSON. */
 function NewRecipe({ onClose }: { readonly onClose: () => void }) {
   const client = useQueryClient();
   const [fault, setFault] = useState<string>();
@@ -131,7 +131,7 @@ function NewRecipe({ onClose }: { readonly onClose: () => void }) {
             {fault}
           </p>
         )}
-        <Trouble problem={create.error ? problemOf(create.error) : undefined} />
+        <ProblemNotice problem={create.error ? problemOf(create.error) : undefined} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={create.isPending}>

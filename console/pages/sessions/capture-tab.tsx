@@ -5,7 +5,7 @@ import { saveFile } from "../../api/raw-files.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { CheckField } from "../../ui/field.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 
 const kinds = [
   [CaptureKind.SCREENSHOT, "Screenshot", "page.png"],
@@ -40,7 +40,7 @@ export function CaptureTab({ sessionId: id }: { readonly sessionId: string }) {
           ))}
           <CheckField label="Whole page" checked={isFull} onChange={({ target }) => setFull(target.checked)} />
         </div>
-        <Trouble problem={capture.problem} />
+        <ProblemNotice problem={capture.problem} />
         {shown && <Picture capture={shown} />}
       </div>
     </Card>

@@ -3,7 +3,7 @@ import { useChange } from "../../api/queries.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Code, CopyLine } from "../../ui/copy.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Until } from "../../ui/time.tsx";
 
@@ -89,7 +89,7 @@ export function ConnectTab({ sessionId: id }: { readonly sessionId: string }) {
       ) : (
         <div className="flex flex-col items-start gap-3">
           <p className="text-sm text-soft">The address works for an hour, and only for this session.</p>
-          <Trouble problem={create.problem} />
+          <ProblemNotice problem={create.problem} />
           <Button kind="primary" isPending={create.isPending} onClick={() => create.run({ id })}>
             Show the address and code
           </Button>

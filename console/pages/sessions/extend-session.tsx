@@ -7,7 +7,7 @@ import { Actions, Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 import { durationText, Until } from "../../ui/time.tsx";
 
 const choices = [10, 30, 60, 240].map((minutes) => minutes * 60);
@@ -52,7 +52,7 @@ export function ExtendSession({ session: { id, liveAt, expiresAt } }: { readonly
               </option>
             ))}
           </SelectField>
-          <Trouble problem={update.problem} />
+          <ProblemNotice problem={update.problem} />
           <Actions>
             <Button onClick={() => setOpen(false)}>Cancel</Button>
             <Button type="submit" kind="primary" isPending={update.isPending}>

@@ -3,14 +3,14 @@ import { Download, FileText, Trash2, Upload } from "lucide-react";
 import { useRef } from "react";
 import { FileService, FileSource, type SessionFile } from "../../../src/gen/pilothouse/v1/file_pb.ts";
 import { useList } from "../../api/lists.ts";
-import { problemOf, sentence } from "../../api/problem.ts";
+import { problemOf, toSentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { requestRaw, saveFile } from "../../api/raw-files.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { bytesText } from "../../ui/bytes.ts";
 import { Card } from "../../ui/card.tsx";
 import { List } from "../../ui/list.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import type { Column } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
@@ -67,7 +67,7 @@ export function FilesTab({ sessionId: id }: { readonly sessionId: string }) {
   const save = (name: string): void => {
     requestRaw(pathOf(name))
       .then(async (answer) => saveFile(name, await answer.blob()))
-      .catch((error) => toast(sentence(problemOf(error).detail), { isFault: true }));
+      .catch((error) => toast(toSentence(problemOf(error).detail), { isFault: true }));
   };
   return (
     <Card
@@ -96,7 +96,7 @@ export function FilesTab({ sessionId: id }: { readonly sessionId: string }) {
     >
       {upload.error && (
         <div className="p-4">
-          <Trouble problem={problemOf(upload.error)} />
+          <ProblemNotice problem={problemOf(upload.error)} />
         </div>
       )}
       <List<SessionFile>

@@ -11,19 +11,19 @@ import { Confirm, Dialog } from "../../ui/dialog.tsx";
 import { CheckField, SelectField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { List } from "../../ui/list.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { Until } from "../../ui/time.tsx";
 
 export function LinksTab({ sessionId: id }: { readonly sessionId: string }) {
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const list = useList(ViewLinkService.method.list, { id });
-  const make = (
-    <Button size="small" kind="primary" onClick={() => setMaking(true)}>
+  const createButton = (
+    <Button size="small" kind="primary" onClick={() => setCreating(true)}>
       New link
     </Button>
   );
   return (
-    <Card title="View links" about="Show the session to people without a login." actions={make} isFlush>
+    <Card title="View links" about="Show the session to people without a login." actions={createButton} isFlush>
       <List<ViewLink>
         list={list}
         label="View links"
@@ -43,7 +43,7 @@ export function LinksTab({ sessionId: id }: { readonly sessionId: string }) {
           </EmptyState>
         }
       />
-      {isMaking && <NewLink sessionId={id} onClose={() => setMaking(false)} />}
+      {isCreating && <NewLink sessionId={id} onClose={() => setCreating(false)} />}
     </Card>
   );
 }
@@ -84,7 +84,7 @@ function NewLink({ sessionId: id, onClose }: { readonly sessionId: string; reado
             <option value="86400">1 day</option>
           </SelectField>
           <CheckField name="control" label="Viewers may take control" />
-          <Trouble problem={create.problem} />
+          <ProblemNotice problem={create.problem} />
           <Actions>
             <Button onClick={onClose}>Cancel</Button>
             <Button type="submit" kind="primary" isPending={create.isPending}>

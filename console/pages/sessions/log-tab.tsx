@@ -12,7 +12,7 @@ import type { Tone } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Entries, type TimedEntry } from "../../ui/entries.tsx";
-import { EmptyState, Loaded, Trouble } from "../../ui/state.tsx";
+import { EmptyState, Loaded, ProblemNotice } from "../../ui/state.tsx";
 
 const pageSize = 100;
 
@@ -65,7 +65,7 @@ export function LogTab({ sessionId: id, isRunning }: LogProps) {
         {(pages) => (
           <>
             <LogEntries pages={pages} />
-            {log.error && <Trouble problem={problemOf(log.error)} />}
+            {log.error && <ProblemNotice problem={problemOf(log.error)} />}
             {log.hasNextPage && (
               <div className="flex justify-center border-t border-line p-3">
                 <Button isPending={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>

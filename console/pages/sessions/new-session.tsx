@@ -4,14 +4,14 @@ import { useId, useState } from "react";
 import { type Archetype, ArchetypeService } from "../../../src/gen/pilothouse/v1/archetype_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
-import { problemOf, sentence } from "../../api/problem.ts";
+import { problemOf, toSentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Actions, Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 import { toast } from "../../ui/toast.tsx";
 
 /** Device of a session without a chosen device. */
@@ -134,7 +134,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
       if (text === "") return;
       await load
         .runAsync({ id, url: text.includes("://") ? text : `https://${text}` })
-        .catch((error) => toast(sentence(problemOf(error).detail), { isFault: true }));
+        .catch((error) => toast(toSentence(problemOf(error).detail), { isFault: true }));
     };
     // A rejection is shown as the problem of its method.
     start().catch(() => undefined);
@@ -215,7 +215,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
             More options
           </Button>
         )}
-        <Trouble problem={create.problem ?? createProfile.problem} />
+        <ProblemNotice problem={create.problem ?? createProfile.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button

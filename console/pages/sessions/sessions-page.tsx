@@ -105,12 +105,12 @@ function EndAll() {
 
 export function SessionsPage() {
   const [filter, setFilter] = useState<(typeof filters)[number][0]>("all");
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const [, , status] = filters.find(([id]) => id === filter) ?? filters[0];
   const list = useList(SessionService.method.list, status === undefined ? {} : { status });
   const thumbnails = useThumbnails(list.data ?? []);
-  const make = (
-    <Button kind="primary" onClick={() => setMaking(true)}>
+  const createButton = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
       <Plus size={15} aria-hidden="true" />
       New session
     </Button>
@@ -122,7 +122,7 @@ export function SessionsPage() {
       actions={
         <>
           {list.data?.some((session) => isRunning(session.status)) && <EndAll />}
-          {make}
+          {createButton}
         </>
       }
     >
@@ -142,14 +142,14 @@ export function SessionsPage() {
             <EmptyState
               icon={MonitorPlay}
               title={filter === "all" ? "No sessions yet" : "No session has this status"}
-              action={filter === "all" && make}
+              action={filter === "all" && createButton}
             >
               A session is a browser of its own, on the device that you choose.
             </EmptyState>
           }
         />
       </Card>
-      {isMaking && <NewSession onClose={() => setMaking(false)} />}
+      {isCreating && <NewSession onClose={() => setCreating(false)} />}
     </Page>
   );
 }

@@ -3,14 +3,14 @@ import { useState } from "react";
 import { AccountService, type Me, TeamRole } from "../../../src/gen/pilothouse/v1/account_pb.ts";
 import { DeletionService } from "../../../src/gen/pilothouse/v1/deletion_pb.ts";
 import { useChange } from "../../api/queries.ts";
-import { leaveLogin } from "../../api/session-login.ts";
+import { markLoggedOut } from "../../api/session-login.ts";
 import { Actions, Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Id } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { CheckField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { Loaded, Trouble } from "../../ui/state.tsx";
+import { Loaded, ProblemNotice } from "../../ui/state.tsx";
 import { toast } from "../../ui/toast.tsx";
 
 export function NamesCard({ me }: { readonly me: Me }) {
@@ -48,7 +48,7 @@ export function NamesCard({ me }: { readonly me: Me }) {
           problem={update.problem}
           required
         />
-        <Trouble problem={update.problem} />
+        <ProblemNotice problem={update.problem} />
         <Button type="submit" className="self-start" isPending={update.isPending}>
           Save
         </Button>
@@ -82,7 +82,7 @@ export function PreferencesCard() {
                 onChange={({ target }) => update.run({ [name]: target.checked })}
               />
             ))}
-            <Trouble problem={update.problem} />
+            <ProblemNotice problem={update.problem} />
           </div>
         )}
       </Loaded>
@@ -92,7 +92,7 @@ export function PreferencesCard() {
 
 export function DeleteAccount({ me: { account, role } }: { readonly me: Me }) {
   const [isOpen, setOpen] = useState(false);
-  const remove = useChange(DeletionService.method.deleteAccount, { onDone: leaveLogin });
+  const remove = useChange(DeletionService.method.deleteAccount, { onDone: markLoggedOut });
   if (role !== TeamRole.OWNER) return null;
   return (
     <Card
@@ -110,7 +110,7 @@ export function DeleteAccount({ me: { account, role } }: { readonly me: Me }) {
       >
         <Form onSubmit={(form) => remove.run({ password: String(form.get("password") ?? "") })}>
           <TextField label="Your password" name="password" type="password" autoComplete="current-password" required />
-          <Trouble problem={remove.problem} />
+          <ProblemNotice problem={remove.problem} />
           <Actions>
             <Button onClick={() => setOpen(false)}>Cancel</Button>
             <Button type="submit" kind="danger" isPending={remove.isPending}>

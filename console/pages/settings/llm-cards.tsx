@@ -17,7 +17,7 @@ import { Confirm } from "../../ui/dialog.tsx";
 import { CheckField, SelectField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { Meter } from "../../ui/meter.tsx";
-import { Loaded, Trouble } from "../../ui/state.tsx";
+import { Loaded, ProblemNotice } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { moneyText } from "../billing/tier-words.ts";
 
@@ -76,7 +76,7 @@ function StoredKey({ stored }: { readonly stored: ByokLlmKey }) {
         </Property>
       </Properties>
       {test.data && !test.data.ok && <p className="text-sm text-bad">{test.data.error ?? test.data.reason}</p>}
-      <Trouble problem={test.problem ?? remove.problem} />
+      <ProblemNotice problem={test.problem ?? remove.problem} />
       {isManager && (
         <div className="flex gap-2">
           <Button isPending={test.isPending} onClick={() => test.run({})}>
@@ -137,7 +137,7 @@ export function LlmKeyForm({ onCancel }: { readonly onCancel?: () => void }) {
           required
         />
       )}
-      <Trouble problem={put.problem} fields={["api_key", "model", "base_url"]} />
+      <ProblemNotice problem={put.problem} fields={["api_key", "model", "base_url"]} />
       <Actions>
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
         <Button type="submit" kind="primary" isPending={put.isPending}>
@@ -204,7 +204,7 @@ function Bundled({ status }: { readonly status: BundledLlmStatus }) {
             defaultValue={monthlyCapCents / 100}
             problem={update.problem}
           />
-          <Trouble problem={update.problem} />
+          <ProblemNotice problem={update.problem} />
           <Button type="submit" className="self-start" isPending={update.isPending}>
             Save the cap
           </Button>

@@ -10,7 +10,7 @@ import { Code, CopyLine } from "../../ui/copy.tsx";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
 import { TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 
 export function SecondFactorCard({ isOn }: { readonly isOn: boolean }) {
   const [isEnrolling, setEnrolling] = useState(false);
@@ -86,7 +86,7 @@ function EnrolDialog({ onClose }: { readonly onClose: () => void }) {
             problem={confirm.problem}
             required
           />
-          <Trouble problem={confirm.problem} />
+          <ProblemNotice problem={confirm.problem} />
           <Actions>
             <Button onClick={onClose}>Cancel</Button>
             <Button type="submit" kind="primary" isPending={confirm.isPending}>
@@ -101,7 +101,7 @@ function EnrolDialog({ onClose }: { readonly onClose: () => void }) {
     <Dialog title="Turn on the second factor" isOpen onClose={onClose}>
       <Form onSubmit={(form) => enrol.run({ password: String(form.get("password") ?? "") })}>
         <TextField label="Your password" name="password" type="password" autoComplete="current-password" required />
-        <Trouble problem={enrol.problem} />
+        <ProblemNotice problem={enrol.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={enrol.isPending}>

@@ -10,7 +10,7 @@ import { Card } from "../../ui/card.tsx";
 import { TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { List } from "../../ui/list.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
 
@@ -52,7 +52,7 @@ export function PasswordCard() {
           problem={change.problem}
           required
         />
-        <Trouble problem={change.problem} />
+        <ProblemNotice problem={change.problem} />
         <Button type="submit" className="self-start" isPending={change.isPending}>
           Change the password
         </Button>
@@ -83,7 +83,7 @@ export function EmailCard({ email }: { readonly email: string }) {
             required
           />
           <TextField label="Password" name="password" type="password" autoComplete="current-password" required />
-          <Trouble problem={request.problem} />
+          <ProblemNotice problem={request.problem} />
           <Button type="submit" className="self-start" isPending={request.isPending}>
             Change the address
           </Button>
@@ -100,7 +100,7 @@ export function LoginsCard() {
     <Card title="Logins" about="Where you are logged in." isFlush>
       {end.problem && (
         <div className="p-4">
-          <Trouble problem={end.problem} />
+          <ProblemNotice problem={end.problem} />
         </div>
       )}
       <List<OpenLogin>

@@ -10,7 +10,7 @@ import {
 import { useList } from "../../api/lists.ts";
 import { useIsManager, useMe } from "../../api/me.ts";
 import { useChange } from "../../api/queries.ts";
-import { leaveLogin } from "../../api/session-login.ts";
+import { markLoggedOut } from "../../api/session-login.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Actions, Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
@@ -20,7 +20,7 @@ import { CheckField, SelectField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { DateOf, Until } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
 
@@ -132,7 +132,7 @@ function MemberRole({ member: { id, role, userId, email } }: { readonly member: 
           </option>
         ))}
       </select>
-      <Trouble problem={update.problem} />
+      <ProblemNotice problem={update.problem} />
     </span>
   );
 }
@@ -148,7 +148,7 @@ function RemoveMember({ member: { id, userId, name, email }, isLastOwner }: Remo
   const { data: me } = useMe();
   const [keepsKeys, setKeepsKeys] = useState(false);
   const remove = useChange(TeamService.method.removeMember, { changes: [TeamService] });
-  const leave = useChange(TeamService.method.leave, { onDone: leaveLogin });
+  const leave = useChange(TeamService.method.leave, { onDone: markLoggedOut });
   if (isLastOwner) return null;
   if (me?.user?.id === userId) {
     return (
@@ -228,7 +228,7 @@ function InviteForm({ onClose }: { readonly onClose: () => void }) {
               </option>
             ))}
         </SelectField>
-        <Trouble problem={invite.problem} />
+        <ProblemNotice problem={invite.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={invite.isPending}>

@@ -14,7 +14,7 @@ import { Card, Properties, Property } from "../../ui/card.tsx";
 import { Code, Id } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { List } from "../../ui/list.tsx";
-import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { EmptyState, ProblemNotice } from "../../ui/state.tsx";
 import { Ago, Until } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
 
@@ -179,7 +179,7 @@ function DeliveryDialog({ endpointId, delivery, replayed, onClose }: DeliveryDia
         ))}
       </ol>
       <div className="mt-3">
-        <Trouble problem={replay.problem ?? test.problem} />
+        <ProblemNotice problem={replay.problem ?? test.problem} />
       </div>
       <Actions>
         <Button onClick={onClose}>Close</Button>

@@ -5,7 +5,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { CheckField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { SecretDialog } from "../../ui/secret-dialog.tsx";
-import { Trouble } from "../../ui/state.tsx";
+import { ProblemNotice } from "../../ui/state.tsx";
 import { eventTypes } from "./event-types.ts";
 
 interface EndpointFormProps {
@@ -64,7 +64,7 @@ export function EndpointForm({ endpoint, onClose }: EndpointFormProps) {
             ))}
           </div>
         </fieldset>
-        <Trouble problem={problem} fields={["url", "description"]} />
+        <ProblemNotice problem={problem} fields={["url", "description"]} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={isPending}>

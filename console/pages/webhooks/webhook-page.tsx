@@ -11,7 +11,7 @@ import { Id } from "../../ui/copy.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { Page } from "../../ui/page.tsx";
 import { SecretDialog } from "../../ui/secret-dialog.tsx";
-import { Loaded, Trouble } from "../../ui/state.tsx";
+import { Loaded, ProblemNotice } from "../../ui/state.tsx";
 import { Ago, Until } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { DeliveryLog } from "./delivery-log.tsx";
@@ -52,7 +52,7 @@ function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
         </Button>
       }
     >
-      <Trouble problem={test.problem} />
+      <ProblemNotice problem={test.problem} />
       <Card title="Endpoint" actions={<EndpointActions endpoint={endpoint} />}>
         <Properties>
           {description !== "" && <Property name="Description">{description}</Property>}

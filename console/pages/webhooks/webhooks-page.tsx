@@ -22,16 +22,16 @@ export function EndpointBadge({ endpoint: { active, consecutiveFailures } }: { r
 }
 
 export function WebhooksPage() {
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const list = useList(WebhookService.method.list, {});
-  const make = (
-    <Button kind="primary" onClick={() => setMaking(true)}>
+  const createButton = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
       <Plus size={15} aria-hidden="true" />
       New endpoint
     </Button>
   );
   return (
-    <Page title="Webhooks" about="Signed events for your programs, retried until they arrive." actions={make}>
+    <Page title="Webhooks" about="Signed events for your programs, retried until they arrive." actions={createButton}>
       <Card isFlush>
         <List<Webhook>
           list={list}
@@ -64,7 +64,7 @@ export function WebhooksPage() {
             { title: "Created", from: "lg", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
           ]}
           empty={
-            <EmptyState icon={WebhookIcon} title="No endpoints yet" action={make}>
+            <EmptyState icon={WebhookIcon} title="No endpoints yet" action={createButton}>
               An endpoint is an https address that receives the events it subscribes to.
             </EmptyState>
           }
@@ -79,7 +79,7 @@ export function WebhooksPage() {
           label="the listen command"
         />
       </Card>
-      {isMaking && <EndpointForm onClose={() => setMaking(false)} />}
+      {isCreating && <EndpointForm onClose={() => setCreating(false)} />}
     </Page>
   );
 }
