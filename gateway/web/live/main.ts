@@ -22,7 +22,7 @@ const field = find("keys", HTMLTextAreaElement);
 const controlButton = find("control-button", HTMLButtonElement);
 const picture = createPicture(canvas);
 let shown: Shown = {
-  trouble: { is: "waiting", why: "" },
+  interruption: { is: "waiting", why: "" },
   refusal: "",
   state: undefined,
   viewers: [],
@@ -81,7 +81,7 @@ function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "
 function receive({ hello, state, viewers, refused, clipboard: copied, room }: ServerMessage): void {
   if (hello) {
     sessionId = hello.session_id;
-    show({ own: hello.viewer, trouble: undefined });
+    show({ own: hello.viewer, interruption: undefined });
     video.begin(hello.media);
   }
   if (room) video.join(room);
@@ -103,11 +103,11 @@ function start() {
       }),
     onBreak: (why) => {
       video.end();
-      show({ trouble: { is: "waiting", why } });
+      show({ interruption: { is: "waiting", why } });
     },
     onOver: (why) => {
       video.end();
-      show({ trouble: { is: "over", why }, viewers: [] });
+      show({ interruption: { is: "over", why }, viewers: [] });
     },
   });
 }
@@ -144,8 +144,8 @@ function attach(): void {
     releaseFocus: () => controlButton.focus(),
   });
   canvas.addEventListener("click", () => {
-    const { own, state, trouble } = shown;
-    if (hasControl(shown) || !state || trouble) return;
+    const { own, state, interruption } = shown;
+    if (hasControl(shown) || !state || interruption) return;
     showMessage(own?.can_control ? "Press Take control first." : "This link is for watching only.");
   });
   controlButton.addEventListener("click", () => {

@@ -177,12 +177,12 @@ export function createQuestionPanel({ answer, uploadFile, showMessage, focusPict
   });
 
   function show(now: Shown): void {
-    const { state, trouble } = now;
+    const { state, interruption } = now;
     const pages = state?.pages ?? [];
     const isOfActive = ({ page_id }: PageQuestion) => pages.find(({ active }) => active)?.id === page_id;
     latest = now;
-    if (trouble) answered = undefined;
-    const open = trouble ? [] : (state?.questions ?? []);
+    if (interruption) answered = undefined;
+    const open = interruption ? [] : (state?.questions ?? []);
     const known = open.filter(({ id, kind }) => kind in wordings && id !== answered);
     const question = known.find(isOfActive) ?? known[0];
     const isOurs = hasControl(now);

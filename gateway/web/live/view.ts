@@ -4,7 +4,7 @@ import { createTabs } from "./tabs.ts";
 /** Contents of the page around the picture. */
 export interface Shown {
   /** Whether the session has ended or the connection is lost, and why. */
-  readonly trouble: { readonly is: "over" | "waiting"; readonly why: string } | undefined;
+  readonly interruption: { readonly is: "over" | "waiting"; readonly why: string } | undefined;
   /** Why an action of the viewer was refused. */
   readonly refusal: string;
   readonly state: State | undefined;
@@ -20,8 +20,8 @@ export function find<Kind extends HTMLElement>(id: string, kind: abstract new ()
 }
 
 /** Returns whether this viewer has control. */
-export function hasControl({ state, own, trouble }: Shown): boolean {
-  return trouble === undefined && own !== undefined && state?.control.holder_client_id === own.client_id;
+export function hasControl({ state, own, interruption }: Shown): boolean {
+  return interruption === undefined && own !== undefined && state?.control.holder_client_id === own.client_id;
 }
 
 /** Returns the display name of a client. */
@@ -31,8 +31,8 @@ export function clientName(clientId: string | undefined, { viewers, own }: Pick<
 }
 
 function controlStatusOf(shown: Shown): string {
-  const { state, trouble } = shown;
-  if (!state || trouble) return "";
+  const { state, interruption } = shown;
+  if (!state || interruption) return "";
   const since = state.control_changed_at
     ? ` (since ${new Date(state.control_changed_at).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })})`
     : "";
@@ -50,8 +50,8 @@ function remedyOf(shown: Shown): string {
 }
 
 function noticeOf(shown: Shown): string {
-  const { trouble, refusal, state } = shown;
-  if (trouble) return trouble.why;
+  const { interruption, refusal, state } = shown;
+  if (interruption) return interruption.why;
   if (refusal) return refusal;
   if (state?.status === "paused") {
     const check = state.pause_reason ? ` (${state.pause_reason})` : "";
@@ -78,17 +78,17 @@ export function createView(command: (command: Command) => void) {
   const address = find("address", HTMLInputElement);
 
   return (shown: Shown): void => {
-    const { trouble, state, viewers, own } = shown;
+    const { interruption, state, viewers, own } = shown;
     const isInControl = hasControl(shown);
     const isPaused = state?.status === "paused";
     const { dataset } = document.body;
-    dataset.is = trouble?.is ?? (state ? (isPaused ? "paused" : "live") : "waiting");
+    dataset.is = interruption?.is ?? (state ? (isPaused ? "paused" : "live") : "waiting");
     dataset.isControlled = String(isInControl);
     write("status", { over: "Over", waiting: "Connecting", paused: "Paused", live: "Live" }[dataset.is] ?? "");
     write("notice", noticeOf(shown));
     write("control-status", controlStatusOf(shown));
     const controlButton = find("control-button", HTMLButtonElement);
-    controlButton.hidden = !own?.can_control || trouble !== undefined;
+    controlButton.hidden = !own?.can_control || interruption !== undefined;
     controlButton.textContent = isInControl ? "Hand back" : "Take control";
     for (const control of document.querySelectorAll<HTMLButtonElement>("[data-drives]"))
       control.disabled = !isInControl;

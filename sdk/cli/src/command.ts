@@ -43,7 +43,7 @@ export interface Command {
   /** Positional arguments in the help, such as `URL [FILE]`. */
   readonly positionals: string;
   /** Smallest and largest number of positional arguments. */
-  readonly count: readonly [least: number, most: number];
+  readonly count: readonly [min: number, max: number];
   readonly options?: Readonly<Record<string, Option>>;
   run(invocation: Invocation): Promise<void>;
 }

@@ -11,7 +11,7 @@ import { createOutput, type Output, oneLine } from "./output.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** Environment, streams and signal of a run, such as those of the process. */
-export interface Surroundings {
+export interface ProgramContext {
   readonly env: Environment;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean };
@@ -21,8 +21,8 @@ export interface Surroundings {
 }
 
 /** Runs a command line, and returns its exit code. */
-export async function runProgram(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  const { env, stdout, stderr, signal } = surroundings;
+export async function runProgram(args: readonly string[], context: ProgramContext): Promise<number> {
+  const { env, stdout, stderr, signal } = context;
   const [first = "--help", ...others] = args;
   // `help COMMAND` is `COMMAND --help`.
   const [name, ...rest] = first === "help" && others[0] !== undefined ? [others[0], "--help"] : [first, ...others];
@@ -40,7 +40,7 @@ export async function runProgram(args: readonly string[], surroundings: Surround
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
     if (!command) throw new UsageError(describeUnknown(name));
     isJson ||= rest.includes("--json");
-    await runCommand(name, command, rest, surroundings);
+    await runCommand(name, command, rest, context);
     return 0;
   } catch (error) {
     if (signal.aborted) return exitCodes.interrupted;
@@ -66,18 +66,18 @@ function safeUrl(env: Environment): string {
   }
 }
 
-async function runCommand(name: string, command: Command, args: readonly string[], surroundings: Surroundings) {
-  const { stdout, env } = surroundings;
+async function runCommand(name: string, command: Command, args: readonly string[], context: ProgramContext) {
+  const { stdout, env } = context;
   const options = { ...command.options, ...commonOptions };
   const { values, positionals } = parse(name, args, options);
   if (values.help) return void stdout.write(describeCommand(name, command));
-  const [least, most] = command.count;
-  if (positionals.length < least || positionals.length > most)
+  const [min, max] = command.count;
+  if (positionals.length < min || positionals.length > max)
     throw new UsageError(`expected pilothouse ${name} ${command.positionals}, got ${positionals.length} arguments`);
-  const output = createOutput(surroundings, stdout.isTTY !== true || values.json === true);
+  const output = createOutput(context, stdout.isTTY !== true || values.json === true);
   let client: Pilothouse | undefined;
   const invocation: Invocation = {
-    ...surroundings,
+    ...context,
     positionals,
     values: createValues(values),
     output,
