@@ -143,6 +143,20 @@ test("makes no local lookups behind a proxy on the public internet", async () =>
   expect(proxy.asked).toEqual(["CONNECT private.example:443", "GET http://public.example/"]);
 });
 
+test("looks up the network of a proxy again after a failed lookup", async () => {
+  const asked: string[] = [];
+  const resolve: Resolve = async (name) => {
+    asked.push(name);
+    if (asked.length === 1) return nowhere();
+    // Public when its network is checked, then the address of the fake proxy.
+    return [{ address: asked.length === 3 ? "93.184.215.14" : "127.0.0.1", family: 4 }];
+  };
+  const { port } = await relayThrough({ resolve });
+  expect((await connectThrough(port, "10.example.com:443")).status).toBe("HTTP/1.1 403 Forbidden");
+  expect((await connectThrough(port, "public.example:443")).status).toBe("HTTP/1.1 200 Connection Established");
+  expect(asked).toEqual(["proxy.example", "10.example.com", "proxy.example", "proxy.example"]);
+});
+
 test("connects directly to the session's own exceptions", async () => {
   const { relay, port } = await relayThrough();
   const { port: sitePort } = site.address() as AddressInfo;

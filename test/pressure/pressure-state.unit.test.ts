@@ -24,7 +24,7 @@ test.for(courses)("a gate %s", ([, values, wanted]) => {
   expect(seen.join("")).toBe(wanted);
 });
 
-test("a watch reports each change once with the worst cause, and never closes at 100 percent", () => {
+test("a watch reports each change once with the worst cause, opens at low thresholds, and never closes at 100", () => {
   const calm = { memory: 0.1, memory_stall: 0, cpu: 0 };
   let pressure = calm;
   const told: (string | undefined)[] = [];
@@ -41,6 +41,14 @@ test("a watch reports each change once with the worst cause, and never closes at
   run(40, 10, { ...calm, cpu: 0.99 });
   run(60, 10, calm);
   expect(told).toEqual(["cpu", "memory", "cpu", undefined]);
+
+  told.length = 0;
+  const early = make(10, 10);
+  pressure = { memory: 0.1, memory_stall: 0, cpu: 0.1 };
+  for (let second = 0; second < 10; second += 1) early.measure(second * 1_000);
+  pressure = { memory: 0.04, memory_stall: 0, cpu: 0.04 };
+  for (let second = 10; second < 20; second += 1) early.measure(second * 1_000);
+  expect(told).toEqual(["memory", "cpu", undefined]);
 
   told.length = 0;
   const never = make(100, 100);

@@ -91,6 +91,8 @@ export class Upstream {
     const { host } = this.target;
     if (isIP(host) !== 0) return !isPublicAddress(host);
     const addresses = await this.#guard.resolve(host).catch(() => []);
+    // The next request looks the name up again.
+    if (addresses.length === 0) this.#isInPrivateNetwork = undefined;
     return addresses.length === 0 || addresses.some(({ address }) => !isPublicAddress(address));
   }
 

@@ -23,10 +23,11 @@ export interface CloseAt {
  */
 function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, PressureRule>> {
   const at = (percent: number) => (percent >= 100 ? Number.POSITIVE_INFINITY : percent / 100);
+  const below = (percent: number, distance: number) => Math.max(percent - distance, percent / 2) / 100;
   return {
-    memory: { closeAt: at(memory), openBelow: memory / 100 - 0.1, closeAfter: 0, openAfter: 3_000 },
+    memory: { closeAt: at(memory), openBelow: below(memory, 10), closeAfter: 0, openAfter: 3_000 },
     memory_stall: { closeAt: memory >= 100 ? at(100) : 0.2, openBelow: 0.05, closeAfter: 0, openAfter: 5_000 },
-    cpu: { closeAt: at(cpu), openBelow: cpu / 100 - 0.15, closeAfter: 5_000, openAfter: 5_000 },
+    cpu: { closeAt: at(cpu), openBelow: below(cpu, 15), closeAfter: 5_000, openAfter: 5_000 },
   };
 }
 
