@@ -206,7 +206,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
     [
       "an address",
       { kind: "url", pattern: "https://*/never" },
-      /the page is http\S+, and did not match https:\/\/\*\/never /,
+      /expected the page.s address to match https:\/\/\*\/never .*, got http\S+ at the timeout/,
     ],
     ["a text", { kind: "text", text: "never" }, /text did not appear/],
   ])("times out for %s that never appears", async (_name, condition, detail) => {

@@ -72,9 +72,9 @@ describe.each(runtimes)("an interact with a field in %s", (runtime) => {
   });
 
   test.each([
-    ["a number that is none", "#number", "ten", /^action\.text: is not a value of an input of type number/],
-    ["a date that is none", "#date", "tomorrow", /^action\.text: is not a value of an input of type date/],
-    ["a checkbox", "#news", "yes", /^action\.selector: checkbox takes no text/],
+    ["a number that is none", "#number", "ten", /^action\.text: is not a valid value of an input of type number/],
+    ["a date that is none", "#date", "tomorrow", /^action\.text: is not a valid value of an input of type date/],
+    ["a checkbox", "#news", "yes", /^action\.selector: checkbox does not accept text/],
   ])("refuses to fill %s", async (_name, selector, text, detail) => {
     const { problem } = await act("fill", selector, { text });
     expect(problem).toMatchObject({ slug: "validation-failed", detail: expect.stringMatching(detail) });

@@ -164,7 +164,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
       ["#range", "11", "range"],
     ] as const) {
       const { problem } = await page.type(selector, text);
-      const detail = `action.text: is not a value of an input of type ${type}`;
+      const detail = `action.text: is not a valid value of an input of type ${type}`;
       expect(problem, selector).toMatchObject({ slug: "validation-failed", detail });
     }
     expect(await page.received()).toEqual([""]);
@@ -177,7 +177,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
       ["#select", "select"],
     ] as const) {
       const { problem } = await page.type(selector, "x");
-      const detail = `action.selector: ${type} takes no text`;
+      const detail = `action.selector: ${type} does not accept text`;
       expect(problem, selector).toMatchObject({ slug: "validation-failed", detail });
     }
   });

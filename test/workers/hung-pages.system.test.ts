@@ -14,13 +14,13 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { BotCheckDetector } from "../../workers/bot-checks/bot-check-detector.ts";
-import { Aftermath } from "../../workers/driver/actions/aftermath.ts";
+import { ActionEffects } from "../../workers/driver/actions/action-effects.ts";
 import { navigate } from "../../workers/driver/actions/navigate.ts";
 import type { Scene } from "../../workers/driver/actions/scene.ts";
 import { snapshotDom } from "../../workers/driver/capture/dom-snapshot.ts";
 import { whileCaptureShown } from "../../workers/driver/capture/shown-element.ts";
 import { callPage, mainFrame } from "../../workers/driver/elements/page-world.ts";
-import { persist } from "../../workers/driver/elements/reach.ts";
+import { retryUntilTimeout } from "../../workers/driver/elements/reach.ts";
 import { RefRegistry } from "../../workers/driver/elements/ref-registry.ts";
 import { takeModelPicture } from "../../workers/driver/observe/model-picture.ts";
 import { type ObserveScene, waitUntilSettled } from "../../workers/driver/observe/observe.ts";
@@ -156,15 +156,15 @@ function watch(look: (nth: number) => object | undefined, onChange: () => void =
 
 /** Waits by file and name of their duration. */
 const rows: Readonly<Record<string, Begin>> = {
-  "driver/actions/aftermath.ts busyMs": () => {
+  "driver/actions/action-effects.ts busyMs": () => {
     const { pages, scene } = open();
-    return new Aftermath(pages, scene.sessionPage).settle(scene.progress, undefined);
+    return new ActionEffects(pages, scene.sessionPage).settle(scene.progress, undefined);
   },
-  "driver/actions/aftermath.ts openMs": () => {
+  "driver/actions/action-effects.ts openMs": () => {
     const { pages, scene, tab } = open();
-    const aftermath = new Aftermath(pages, scene.sessionPage);
+    const effects = new ActionEffects(pages, scene.sessionPage);
     tab.windows += 1;
-    return aftermath.settle(scene.progress, "Title");
+    return effects.settle(scene.progress, "Title");
   },
   "driver/actions/navigate.ts hungMs": (onOver) => navigateHung(open({ "Page.stopLoading": () => ({}) }).scene, onOver),
   "driver/actions/navigate.ts probeMs": (onOver) => {
@@ -182,7 +182,7 @@ const rows: Readonly<Record<string, Begin>> = {
   "driver/capture/shown-element.ts elementMs": () => whileCaptureShown(open().scene, aim, never),
   "driver/elements/reach.ts sliceMs": (onOver) => {
     const onAttempt = atCall(2, onOver);
-    void persist(open().scene, async (ms) => {
+    void retryUntilTimeout(open().scene, async (ms) => {
       onAttempt();
       await sleep(ms);
       return { hindrance: "is not there" };

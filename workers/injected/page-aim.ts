@@ -29,7 +29,7 @@ interface Offset {
 
 /** The frame that `findFrame` found last. */
 let lastFrame: Element | undefined;
-let memoizefsets: readonly Offset[] | undefined;
+let savedOffsets: readonly Offset[] | undefined;
 
 /** Returns the element once it is visible, and enabled if requested. */
 function findReady({ selector, isEnabled }: ElementOptions): Seen<Element> {
@@ -74,12 +74,12 @@ export function aimThrough(
 }
 
 /** Waits until an element is stable and in view, and returns its box. */
-export function show(options: ElementOptions & { keepsOffsets?: boolean }): Promise<Seen<Box>> {
+export function show(options: ElementOptions & { savesOffsets?: boolean }): Promise<Seen<Box>> {
   const state = newAimState(false);
   return until(options.timeoutMs, () => {
     const found = findReady(options);
     if ("hindrance" in found) return found;
-    if (options.keepsOffsets) keepOffsets(found.value);
+    if (options.savesOffsets) saveOffsets(found.value);
     const edge = isLarge(found.value) ? "start" : "needed";
     const isMoving = mayMove(found.value, state) || (state.scrolls === 0 && bringIntoView(found.value, state, edge));
     if (isMoving) return { hindrance: "keeps moving", isUnsettled: true };
@@ -88,24 +88,27 @@ export function show(options: ElementOptions & { keepsOffsets?: boolean }): Prom
   });
 }
 
-/** Saves the scroll offsets of an element's ancestors (default: the last found frame's ancestors) until `putBack`. */
-export function keepOffsets(element: Element | undefined = lastFrame): void {
-  if (memoizefsets) return;
+/**
+ * Saves the scroll offsets of an element's ancestors (default: the last found frame's ancestors) until
+ * `restoreOffsets`.
+ */
+export function saveOffsets(element: Element | undefined = lastFrame): void {
+  if (savedOffsets) return;
   const kept: Offset[] = [];
   for (let at = element; at; at = visibility.shownIn(at)) {
     const left = visibility.read(Element.prototype, "scrollLeft", at);
     const top = visibility.read(Element.prototype, "scrollTop", at);
     kept.push({ element: at, left, top });
   }
-  memoizefsets = kept;
+  savedOffsets = kept;
 }
 
 /** Restores the saved scroll offsets. */
-export function putBack(): void {
-  for (const { element, left, top } of memoizefsets ?? []) {
+export function restoreOffsets(): void {
+  for (const { element, left, top } of savedOffsets ?? []) {
     Reflect.apply(Element.prototype.scrollTo, element, [{ left, top, behavior: "instant" }]);
   }
-  memoizefsets = undefined;
+  savedOffsets = undefined;
 }
 
 /** Converts a box of the last found frame to the document that contains the frame. */

@@ -44,7 +44,7 @@ export function originHere(): string {
  * Inserts a text at the focus, synchronously, so that the focus cannot move to another document meanwhile. Returns
  * whether the text was accepted, or undefined if the document's origin is not `wanted`.
  */
-export function putText(text: string, wanted: string): boolean | undefined {
+export function insertSecretText(text: string, wanted: string): boolean | undefined {
   if (origin !== wanted) return undefined;
   const focused = focusedElement();
   if (

@@ -29,7 +29,7 @@ export function listenersRoot(): Document {
 }
 
 /** Registers elements with listeners. */
-export function noteListening(...nodes: unknown[]): void {
+export function registerListening(...nodes: unknown[]): void {
   for (const node of nodes) if (node instanceof Element) listening.add(node);
 }
 
@@ -72,7 +72,9 @@ function isRepeated(element: Element): boolean {
   return [before, after].some((sibling) => sibling !== null && kindOf(sibling) === kind);
 }
 
-/** Returns small icons that only a small part of the element's area belongs to: they often have an action of their own. */
+/**
+ * Returns small icons that only a small part of the element's area belongs to: they often have an action of their own.
+ */
 function iconsIn(element: Element): ReadonlySet<Element> {
   const icons = Element.prototype.querySelectorAll.call(element, "svg, i, img");
   if (icons.length === 0 || icons.length > 8) return nothing;

@@ -9,7 +9,7 @@ export type Reception =
   /** The control holds a single value, which was set to the text. */
   | { readonly outcome: "set" }
   /** The element accepts no text, or not this text. `type` is the type of the control. */
-  | { readonly outcome: "takesNone" | "refused"; readonly type: string };
+  | { readonly outcome: "acceptsNone" | "refused"; readonly type: string };
 
 /** The requested change of the element. */
 interface Wanted {
@@ -63,7 +63,7 @@ function receive(named: Element, { text, clear }: Wanted): Seen<Reception> {
   const field = element instanceof HTMLTextAreaElement ? element : input;
   const isTextless = element instanceof HTMLButtonElement || element instanceof HTMLSelectElement;
   if (isTextless || (input && textless.includes(input.type)))
-    return { value: { outcome: "takesNone", type: input?.type ?? element.localName } };
+    return { value: { outcome: "acceptsNone", type: input?.type ?? element.localName } };
   if (element.matches(":disabled")) return hindered("is disabled");
   if (!field && !element.isContentEditable) return hindered("takes no text");
   if (field?.readOnly) return hindered("is read-only");

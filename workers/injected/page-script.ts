@@ -7,10 +7,10 @@ export {
   findFileInput,
   findFrame,
   firstInvalid,
-  keepOffsets,
   outerBox,
-  putBack,
+  restoreOffsets,
   reveal,
+  saveOffsets,
   show,
   viewportSize,
 } from "./page-aim.ts";
@@ -26,10 +26,10 @@ export {
   readDocument,
 } from "./page-dom.ts";
 export { coverFields, uncoverFields } from "./page-fields.ts";
-export { focusElement, focusedElement, insertText, originHere, putText } from "./page-focus.ts";
+export { focusElement, focusedElement, insertSecretText, insertText, originHere } from "./page-focus.ts";
 export { release } from "./page-guard.ts";
 export { doubtfulElements, doubtfulElements as doubtfulOfContent } from "./page-hosts.ts";
-export { listenersRoot, noteListening } from "./page-items.ts";
+export { listenersRoot, registerListening } from "./page-items.ts";
 export { drawMarks, markedBoxes } from "./page-marks.ts";
 export { elementContent, readElementText, readPageHead } from "./page-reading.ts";
 export { receiveText } from "./page-receive.ts";

@@ -18,7 +18,7 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { asFailure, Failure } from "../../src/platform/errors.ts";
-import { landingOf, navigate } from "../driver/actions/navigate.ts";
+import { navigate, navigationResultOf } from "../driver/actions/navigate.ts";
 import type { Scene } from "../driver/actions/scene.ts";
 import { readSelection } from "../driver/actions/selection.ts";
 import { waitFor } from "../driver/actions/wait-action.ts";
@@ -279,10 +279,10 @@ export class CommandRunner {
   }
 
   /** Turns a navigation timeout at a bot check into a result, because a check may never finish loading. */
-  #resultAtCheck({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof landingOf> {
+  #landedAt({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof navigationResultOf> {
     const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
     if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
-    return landingOf(sessionPage.traffic.answer);
+    return navigationResultOf(sessionPage.traffic.answer);
   }
 
   async #run(command: CommandWork, work: (scene: ObserveScene) => Promise<WorkResult>): Promise<CommandAnswer> {

@@ -1,6 +1,6 @@
 import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../driver/actions/scene.ts";
-import { callIfKnown, mainFrame } from "../driver/elements/page-world.ts";
+import { callIfLoaded, mainFrame } from "../driver/elements/page-world.ts";
 import { takeModelPicture } from "../driver/observe/model-picture.ts";
 import { inputOf } from "../input/page-input.ts";
 
@@ -76,6 +76,6 @@ export async function takePictureAhead(scene: Scene): Promise<PictureAhead | und
 async function readState(scene: Scene): Promise<string | undefined> {
   const { sessionPage } = scene;
   const { id, tab, cdp } = sessionPage;
-  const view = await callIfKnown(scene, mainFrame(scene), "viewState");
+  const view = await callIfLoaded(scene, mainFrame(scene), "viewState");
   return view && JSON.stringify([id, tab.committed, inputOf(cdp).tally.sent, view]);
 }

@@ -105,7 +105,10 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       { action: { kind: "type", text: "x", insert: true, delay_ms: 5 } },
       "action: delay_ms cannot be combined with insert",
     ],
-    [{ action: { kind: "key", key: "NoSuchKey" } }, "action.key: is not a key"],
+    [
+      { action: { kind: "key", key: "NoSuchKey" } },
+      "action.key: must be a key name such as `Enter`, or one character without modifiers",
+    ],
     [{ action: { kind: "key", key: "a", modifiers: ["Hyper"] } }, "action.modifiers[0]: "],
     [{ action: { kind: "drag", from: { x: 1, y: 1 } } }, "action.to: is required"],
     [

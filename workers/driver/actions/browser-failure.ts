@@ -11,11 +11,15 @@ const netErrorPattern = /net::(ERR_[A-Z0-9_]+)/;
 export function browserFailure(thrown: unknown): Failure {
   return (
     pageFailure(thrown) ??
-    fail("driver-error", {}, { detail: "the browser could not do it: look at the page, and try again", cause: thrown })
+    fail(
+      "driver-error",
+      {},
+      { detail: "the browser failed to run the command: observe the page, and try again", cause: thrown },
+    )
   );
 }
 
-/** Recognises failures of the whole page: crashed, closed or unreachable. */
+/** Returns the failure if an error means that the page has crashed or closed, or cannot be reached. */
 export function pageFailure(thrown: unknown): Failure | undefined {
   if (thrown instanceof Failure) return thrown;
   const message = messageOf(thrown);
@@ -25,7 +29,7 @@ export function pageFailure(thrown: unknown): Failure | undefined {
   return isTargetClosed(thrown) ? closedFailure() : undefined;
 }
 
-/** Creates the failure for an unreachable page. If the session's proxy is at fault, the detail names its fault. */
+/** Creates the failure for an unreachable page. If the session's proxy caused it, `proxyFault` describes the fault. */
 export function netFailure(
   netError: string,
   { url, proxyFault }: { url?: string; proxyFault?: string | undefined } = {},

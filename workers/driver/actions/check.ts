@@ -2,13 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { type Check, TapSchema, type Uncheck } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
 import type { CheckState } from "../../injected/page-check.ts";
-import type { Aim } from "../elements/aim.ts";
+import type { Locator } from "../elements/locator.ts";
 import { callPage } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
-import { neededAim, type Scene } from "./scene.ts";
+import { requiredLocator, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
-/** Maximum number of taps: a control with three states may need two to reach the wanted state. */
+/** Maximum number of taps. A control with three states may need two taps to reach the requested state. */
 const maxTaps = 2;
 
 /** Checks a checkbox, radio button or switch. Returns the title from `tap`. */
@@ -27,16 +27,19 @@ async function toggle(
   wanted: CheckState["checked"],
 ): Promise<string | undefined> {
   const { selector, frame, ref } = request;
-  const aim = neededAim(scene, request, "action");
-  let state = await readState(scene, aim, wanted);
+  const locator = requiredLocator(scene, request, "action");
+  let state = await readState(scene, locator, wanted);
   const { tab } = scene.sessionPage;
   for (let taps = 0; state.checked !== wanted; taps += 1) {
-    if (taps === maxTaps) throw fail("conflict", {}, { detail: `the control is ${state.checked} after ${taps} taps` });
+    if (taps === maxTaps) {
+      const detail = `expected the control to be \`${wanted}\`, got \`${state.checked}\` after ${taps} taps: observe the page`;
+      throw fail("conflict", {}, { detail });
+    }
     const { requested, started } = tab;
     const title = await tap(scene, create(TapSchema, { frame, ...(ref === undefined ? { selector } : { ref }) }));
     const before = state;
-    const changed = reachElement(scene, aim, ({ inner }, timeoutMs) =>
-      callPage(scene, inner, "waitForCheckChange", { selector: aim.selector, timeoutMs }, before),
+    const changed = reachElement(scene, locator, ({ inner }, timeoutMs) =>
+      callPage(scene, inner, "waitForCheckChange", { selector: locator.selector, timeoutMs }, before),
     );
     // The tap may submit a form or close the page, after which the control has no state.
     const isLeaving = () => tab.requested > requested || tab.started > started || tab.isClosed;
@@ -48,10 +51,10 @@ async function toggle(
   return undefined;
 }
 
-/** Returns the state of a control. Throws `validation-failed` if the control cannot get the wanted state. */
-async function readState(scene: Scene, aim: Aim, wanted: CheckState["checked"]): Promise<CheckState> {
-  const state = await reachElement(scene, aim, ({ inner }, timeoutMs) =>
-    callPage(scene, inner, "checkState", { selector: aim.selector, timeoutMs }),
+/** Returns the state of a control. Throws `validation-failed` if the control can never have the state `wanted`. */
+async function readState(scene: Scene, locator: Locator, wanted: CheckState["checked"]): Promise<CheckState> {
+  const state = await reachElement(scene, locator, ({ inner }, timeoutMs) =>
+    callPage(scene, inner, "checkState", { selector: locator.selector, timeoutMs }),
   );
   const fault = (what: string) => failFields("validation-failed", { "action.selector": what });
   if (!state) throw fault("is not a checkbox, radio button or switch");

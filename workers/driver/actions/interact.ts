@@ -5,10 +5,10 @@ import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { shownText } from "../../pages/shown-text.ts";
 import { crashedFailure } from "../../pages/tab.ts";
-import { Aftermath } from "./aftermath.ts";
+import { ActionEffects } from "./action-effects.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { check, uncheck } from "./check.ts";
-import { activatePage, closePage, goInHistory, openPage, reload } from "./page-control.ts";
+import { activatePage, closePage, openPage, reload, traverseHistory } from "./page-control.ts";
 import { drag, swipe } from "./pointer-actions.ts";
 import type { Scene } from "./scene.ts";
 import { scroll } from "./scroll.ts";
@@ -17,12 +17,12 @@ import { hover, tap } from "./tap.ts";
 import { fill, pressKey, typeText } from "./typing.ts";
 import { upload } from "./upload.ts";
 
-/** Dependencies of all actions, including actions on the page itself. */
+/** Context of an interact command. Actions on the page itself also use the registry. */
 export interface ActionScene extends Scene {
   readonly pages: PageRegistry;
 }
 
-/** Fields that an action adds to the response of its command. */
+/** Fields of a command's response that an action sets. */
 export interface ActionResult {
   readonly opened?: string[];
   readonly title?: string | undefined;
@@ -34,7 +34,7 @@ export async function interact(scene: ActionScene, action: InteractRequest["acti
   switch (action.case) {
     case "back":
     case "forward":
-      await goInHistory(scene, action.case === "back" ? -1 : 1);
+      await traverseHistory(scene, action.case === "back" ? -1 : 1);
       return {};
     case "reload":
       await reload(scene);
@@ -89,15 +89,18 @@ async function onContents(
   act: () => Promise<string | undefined> | Promise<void>,
 ): Promise<ActionResult> {
   const { pages, sessionPage, progress } = scene;
-  const aftermath = new Aftermath(pages, sessionPage);
+  const effects = new ActionEffects(pages, sessionPage);
   if (sessionPage.isCrashed) throw crashedFailure();
-  let givenTitle: Awaited<ReturnType<typeof act>>;
+  let reportedTitle: Awaited<ReturnType<typeof act>>;
   try {
-    givenTitle = await act();
+    reportedTitle = await act();
   } catch (thrown) {
-    // The input closed the page, for example by a close button in a popup. The action succeeded.
+    // If the input closed the page, such as by a close button in a popup, the action succeeded.
     if (!isTargetClosed(thrown)) throw browserFailure(thrown);
   }
-  const { opened, title } = await aftermath.settle(progress, typeof givenTitle === "string" ? givenTitle : undefined);
+  const { opened, title } = await effects.settle(
+    progress,
+    typeof reportedTitle === "string" ? reportedTitle : undefined,
+  );
   return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
 }

@@ -20,7 +20,7 @@ import { messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failur
  */
 const hungMs = 2_000;
 
-/** Longest wait for a live renderer to answer a probe. */
+/** Longest wait for a renderer to answer a probe. A renderer that does not answer in time is replaced. */
 const probeMs = 1_000;
 
 /** Longest wait for `Page.stopLoading`. Shorter than the grace period after a command's timeout. */
@@ -32,7 +32,7 @@ export interface NavigateScene {
   readonly progress: Progress;
   readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "refusalReasonOf">;
   readonly downloads: Pick<DownloadStore, "nameSince">;
-  /** Whether refusals explain to the operator how to allow the address. */
+  /** Whether refusals include instructions for the operator to allow the address. */
   readonly showRemedy: boolean;
 }
 
@@ -42,18 +42,18 @@ export function loadStateOf(waitUntil: WaitUntil): LoadState {
   return waitUntil === WaitUntil.COMMIT ? "commit" : "load";
 }
 
-interface Landing {
+interface NavigationResult {
   /** HTTP status of the document, if it has one. */
   readonly httpStatus?: number;
   readonly download?: { readonly fileName: string };
 }
 
-/** Returns the status of a document, if it has one. */
-export const landingOf = (answer: { readonly status: number } | undefined): Landing =>
+/** Converts the response to a document request to a navigation result. */
+export const navigationResultOf = (answer: { readonly status: number } | undefined): NavigationResult =>
   answer ? { httpStatus: answer.status } : {};
 
-/** Loads an address in a page. The gateway has already checked the address. */
-export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<Landing> {
+/** Loads an address in a page. The gateway has already validated the address. */
+export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<NavigationResult> {
   const url = new URL(request.url);
   const { sessionPage, pages, progress, downloads } = scene;
   if (sessionPage.isCrashed || (sessionPage.isSuspect && !(await isAlive(sessionPage)))) {
@@ -63,19 +63,19 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
   sessionPage.isNavigating = true;
   sessionPage.traffic.forgetDocument();
   try {
-    const came = await load(scene, url.href);
-    if (came === "download") {
+    const result = await load(scene, url.href);
+    if (result === "download") {
       const fileName = await downloads.nameSince(since, sessionPage.targetId);
       return fileName === undefined ? {} : { download: { fileName } };
     }
-    if (came === "document") await waitForLoadState(sessionPage, loadStateOf(request.waitUntil), progress);
+    if (result === "document") await waitForLoadState(sessionPage, loadStateOf(request.waitUntil), progress);
     const { answer } = sessionPage.traffic;
     assertNotRefused(scene, since);
-    return landingOf(answer);
+    return navigationResultOf(answer);
   } catch (thrown) {
-    // When a person takes control, a started navigation is not stopped.
-    if (netErrorOf(thrown) === undefined && !wasTaken(thrown)) await stopLoading(sessionPage);
-    throw explain(scene, thrown, sessionPage.traffic.requestedUrl ?? url.href, since);
+    // If a person has taken control, the navigation continues.
+    if (netErrorOf(thrown) === undefined && !isControlTaken(thrown)) await stopLoading(sessionPage);
+    throw toFailure(scene, thrown, sessionPage.traffic.requestedUrl ?? url.href, since);
   } finally {
     sessionPage.isNavigating = false;
   }
@@ -84,31 +84,31 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
 /** Throws if the relay refused the page's document. `since` is when the navigation started, by `Date.now()`. */
 function assertNotRefused(scene: NavigateScene, since: number): void {
   const { answer } = scene.sessionPage.traffic;
-  if (answer?.seemsBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
+  if (answer?.seemsBlocked && wasRefused(scene, answer.url, since)) throw refusedFailure(scene, answer.url);
 }
 
-/** Throws if the page has navigated itself, since a time by `Date.now()`, to a page that cannot be reached. */
+/** Throws if the page has navigated itself to an address that cannot be reached. `since` is a time by `Date.now()`. */
 export function assertReached(scene: NavigateScene, since: number): void {
   const { tab, traffic } = scene.sessionPage;
-  if (tab.isErrorPage) throw explain(scene, new Error("net::ERR_FAILED"), traffic.requestedUrl ?? tab.url, since);
+  if (tab.isErrorPage) throw toFailure(scene, new Error("net::ERR_FAILED"), traffic.requestedUrl ?? tab.url, since);
   assertNotRefused(scene, since);
 }
 
 /** Resolves when the page's document, or a pending document, has reached the load state. */
 export async function waitForLoadState({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
   const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
-  if (!reached) notLoaded();
+  if (!reached) throwLoadTimeout();
 }
 
-function wasTaken(thrown: unknown): boolean {
+function isControlTaken(thrown: unknown): boolean {
   return thrown instanceof Failure && "holder_client_id" in thrown.extensions;
 }
 
-function notLoaded(): never {
+function throwLoadTimeout(): never {
   throw fail(
     "session-timeout",
     {},
-    { detail: "the page has not loaded within the timeout: allow more time, or a lesser wait_until" },
+    { detail: "the page did not load within the timeout: increase timeout_ms, or use an earlier wait_until" },
   );
 }
 
@@ -116,7 +116,11 @@ function notLoaded(): never {
 async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
   const { sessionPage, progress } = scene;
   const before = sessionPage.tab.committed;
-  const { errorText, isDownload } = await unlessLate(goUnlessHung(scene, url), progress.remaining(), notLoaded);
+  const { errorText, isDownload } = await unlessLate(
+    navigateOrReplaceTab(scene, url),
+    progress.remaining(),
+    throwLoadTimeout,
+  );
   if (isDownload) return "download";
   if (errorText === undefined) return "document";
   const { tab, traffic } = sessionPage;
@@ -124,7 +128,7 @@ async function load(scene: NavigateScene, url: string): Promise<"document" | "do
     if (traffic.answer?.status === 204 || traffic.answer?.status === 205) return "nothing";
     // The browser's error page for the previous navigation arrived late and interrupted this navigation.
     if (tab.committed > before && tab.isErrorPage) return load(scene, url);
-    // The page itself navigated elsewhere meanwhile, so this navigation ends with that document.
+    // The page itself navigated elsewhere meanwhile, so the command continues with that navigation.
     if (tab.committed > before || tab.isLeaving) return "document";
   }
   throw new Error(errorText);
@@ -134,42 +138,45 @@ async function load(scene: NavigateScene, url: string): Promise<"document" | "do
  * Navigates. If the renderer hangs before the document commits, navigates in a new tab instead: an endless script
  * blocks same-site navigation.
  */
-async function goUnlessHung({ sessionPage, progress, pages }: NavigateScene, url: string): Promise<Navigated> {
-  const over = new AbortController();
-  const first = go(sessionPage, url, progress);
+async function navigateOrReplaceTab(
+  { sessionPage, progress, pages }: NavigateScene,
+  url: string,
+): Promise<NavigateResponse> {
+  const done = new AbortController();
+  const first = navigateTab(sessionPage, url, progress);
   try {
-    const outcome = await progress.race(Promise.race([first, hang(sessionPage, over.signal)]));
+    const outcome = await progress.race(Promise.race([first, detectHang(sessionPage, done.signal)]));
     if (outcome !== "hung") return outcome;
     first.catch(() => undefined);
     await progress.race(pages.replace(sessionPage));
-    return await go(sessionPage, url, progress);
+    return await navigateTab(sessionPage, url, progress);
   } finally {
-    over.abort();
+    done.abort();
   }
 }
 
 /** Starts a navigation. Resolves when its document has committed, or when no document will commit. */
-async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<Navigated> {
+async function navigateTab({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<NavigateResponse> {
   const navigated = await progress.race(cdp.send("Page.navigate", { url }));
   const { loaderId, errorText } = navigated;
   if (loaderId === undefined || errorText !== undefined) return navigated;
   // The browser answers once the renderer has received the document. The renderer may hang before the commit.
-  const hasCome = () => {
+  const hasCommitted = () => {
     tab.assertShown();
     return tab.hasShown(loaderId) || undefined;
   };
-  await tab.changes.until(hasCome, progress);
+  await tab.changes.until(hasCommitted, progress);
   return navigated;
 }
 
-interface Navigated {
+interface NavigateResponse {
   /** Absent on success. */
   readonly errorText?: string | undefined;
   readonly isDownload?: boolean;
 }
 
-/** Resolves when the renderer counts as hung. Never resolves once `over` aborts. */
-function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung"> {
+/** Resolves when the renderer counts as hung. Never resolves once `done` aborts. */
+function detectHang({ tab, traffic }: SessionPage, done: AbortSignal): Promise<"hung"> {
   const { promise, resolve } = Promise.withResolvers<"hung">();
   const before = tab.committed;
   let since = performance.now();
@@ -178,7 +185,7 @@ function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung">
     else if (traffic.isAwaitingServer) since = performance.now();
     else if (performance.now() - since >= hungMs) resolve("hung");
   }, hungMs / 10);
-  over.addEventListener("abort", () => clearInterval(timer), { once: true });
+  done.addEventListener("abort", () => clearInterval(timer), { once: true });
   return promise;
 }
 
@@ -190,16 +197,16 @@ async function stopLoading({ cdp }: SessionPage): Promise<void> {
 async function isAlive(sessionPage: SessionPage): Promise<boolean> {
   // While a page is navigating, the browser forwards no commands to the renderer.
   await stopLoading(sessionPage);
-  const alive = await answers(sessionPage.cdp);
+  const alive = await isResponding(sessionPage.cdp);
   if (alive) sessionPage.isSuspect = false;
   return alive;
 }
 
-/** Whether a renderer answers in time. An error counts as an answer. */
-function answers(cdp: CdpSession): Promise<boolean> {
-  const asked = cdp.send("Runtime.evaluate", { expression: "1" });
+/** Whether a renderer answers within `probeMs`. An error counts as an answer. */
+function isResponding(cdp: CdpSession): Promise<boolean> {
+  const probe = cdp.send("Runtime.evaluate", { expression: "1" });
   return within(
-    asked.then(
+    probe.then(
       () => true,
       () => true,
     ),
@@ -208,11 +215,11 @@ function answers(cdp: CdpSession): Promise<boolean> {
   );
 }
 
-function explain(scene: NavigateScene, thrown: unknown, url: string, since: number): Failure {
+function toFailure(scene: NavigateScene, thrown: unknown, url: string, since: number): Failure {
   const isNet = netErrorOf(thrown) !== undefined;
-  if (isNet && wasRefused(scene, url, since)) return refused(scene, url);
-  const onTheWay = isNet ? failureOf(scene, url, since) : undefined;
-  if (onTheWay) return netFailure(onTheWay.netError, { url, proxyFault: onTheWay.proxyFault });
+  if (isNet && wasRefused(scene, url, since)) return refusedFailure(scene, url);
+  const egressFailure = isNet ? failureOf(scene, url, since) : undefined;
+  if (egressFailure) return netFailure(egressFailure.netError, { url, proxyFault: egressFailure.proxyFault });
   if (thrown instanceof Failure) return thrown;
   const netError = netErrorOf(thrown);
   if (netError !== undefined) return netFailure(netError, { url });
@@ -220,26 +227,26 @@ function explain(scene: NavigateScene, thrown: unknown, url: string, since: numb
 }
 
 function wasRefused({ relay }: NavigateScene, url: string, since: number): boolean {
-  const place = placeOf(url);
-  return place !== undefined && relay.wasRefused(place.host, place.port, since);
+  const endpoint = endpointOf(url);
+  return endpoint !== undefined && relay.wasRefused(endpoint.host, endpoint.port, since);
 }
 
 function failureOf({ relay }: NavigateScene, url: string, since: number): EgressFailure | undefined {
-  const place = placeOf(url);
-  return place && relay.failureOf(place.host, place.port, since);
+  const endpoint = endpointOf(url);
+  return endpoint && relay.failureOf(endpoint.host, endpoint.port, since);
 }
 
-function refused({ relay, showRemedy }: NavigateScene, url: string): Failure {
-  const place = placeOf(url);
-  const target = place ? `${place.host}:${place.port}` : url;
-  const why = place ? relay.refusalReasonOf(place.host) : "private";
-  const isAdvisable = why === "private" && showRemedy && !(place && isMetadataHost(place.host));
+function refusedFailure({ relay, showRemedy }: NavigateScene, url: string): Failure {
+  const endpoint = endpointOf(url);
+  const target = endpoint ? `${endpoint.host}:${endpoint.port}` : url;
+  const why = endpoint ? relay.refusalReasonOf(endpoint.host) : "private";
+  const isAdvisable = why === "private" && showRemedy && !(endpoint && isMetadataHost(endpoint.host));
   const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to allow it` : "";
   const detail = `${target} ${refusalReasons[why]}${remedy}`;
   return fail("driver-error", { blocked_by: "egress" }, { detail });
 }
 
-function placeOf(url: string): { host: string; port: number } | undefined {
+function endpointOf(url: string): { host: string; port: number } | undefined {
   const parsed = URL.parse(url);
   if (!parsed || parsed.hostname === "") return undefined;
   return { host: parsed.hostname, port: Number(parsed.port || (parsed.protocol === "https:" ? 443 : 80)) };

@@ -8,7 +8,7 @@ import type { SessionPage } from "../../pages/session-page.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { waitForLoadState } from "./navigate.ts";
 
-/** Longest wait for `Page.bringToFront`. No session output depends on this command. */
+/** Longest wait for `Page.bringToFront`. The command's response does not depend on it. */
 const frontMs = 500;
 
 export interface ControlScene {
@@ -18,21 +18,21 @@ export interface ControlScene {
 }
 
 /** Moves `steps` entries through the page's history. Resolves when the document of that entry has loaded. */
-export async function goInHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
+export async function traverseHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
   const { cdp } = sessionPage;
-  const { entries, currentIndex } = await ask(progress, () => cdp.send("Page.getNavigationHistory"));
+  const { entries, currentIndex } = await sendToPage(progress, () => cdp.send("Page.getNavigationHistory"));
   const entry = entries[currentIndex + steps];
   if (!entry) {
     const detail = steps < 0 ? "the page has no earlier history entry" : "the page has no later history entry";
     throw fail("conflict", {}, { detail });
   }
-  await begin(sessionPage, progress, () => cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
+  await startNavigation(sessionPage, progress, () => cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
   await waitForLoadState(sessionPage, "load", progress);
 }
 
 /** Reloads the page. Resolves when the page has loaded. */
 export async function reload({ sessionPage, progress }: ControlScene): Promise<void> {
-  await begin(sessionPage, progress, () => sessionPage.cdp.send("Page.reload"));
+  await startNavigation(sessionPage, progress, () => sessionPage.cdp.send("Page.reload"));
   await waitForLoadState(sessionPage, "load", progress);
 }
 
@@ -59,12 +59,12 @@ const beginMs = 500;
 /**
  * Requests a navigation. Resolves when the navigation has started, or when the address changed without a navigation.
  */
-async function begin({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
+async function startNavigation({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
   const { started, url } = tab;
-  await ask(progress, send);
+  await sendToPage(progress, send);
   await tab.changes.until(() => tab.started > started || tab.url !== url || undefined, progress, beginMs);
 }
 
-function ask<Answer>(progress: Progress, send: () => Promise<Answer>): Promise<Answer> {
+function sendToPage<Answer>(progress: Progress, send: () => Promise<Answer>): Promise<Answer> {
   return askBrowser(progress, send).catch((thrown) => Promise.reject(browserFailure(thrown)));
 }

@@ -5,7 +5,7 @@ import type { Point } from "../../input/mouse.ts";
 import { inputOf } from "../../input/page-input.ts";
 import type { Progress } from "../../pages/progress.ts";
 import { showElement } from "../elements/reach.ts";
-import { aimOf, checkTime, type Scene } from "./scene.ts";
+import { checkTime, locatorOf, type Scene } from "./scene.ts";
 
 /** Intermediate moves of a drag. Pages that follow the pointer need more moves than start and end. */
 const dragSteps = 10;
@@ -83,8 +83,8 @@ async function eachStep(
 async function findPoint(scene: Scene, place: Place | undefined, path: string): Promise<Point> {
   if (!place) throw failFields("validation-failed", { [path]: "is required" });
   const { x = 0, y = 0 } = place;
-  const aim = aimOf(scene, place, path);
-  if (!aim) return { x, y };
-  const box = await showElement(scene, aim);
+  const locator = locatorOf(scene, place, path);
+  if (!locator) return { x, y };
+  const box = await showElement(scene, locator);
   return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
 }

@@ -5,9 +5,10 @@ import type { SessionFiles } from "../../files/session-files.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import type { VariableUse } from "../../variables/variable-store.ts";
-import type { Aim } from "../elements/aim.ts";
+import type { Locator } from "../elements/locator.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 
+/** Context of a command: its page and deadline, and what it uses of the session. */
 export interface Scene {
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
@@ -17,32 +18,39 @@ export interface Scene {
   readonly fileChoosers: Pick<FileChoosers, "expect">;
   /** Viewport size of the session's pages. */
   readonly viewport: Viewport;
-  readonly refs: Pick<RefRegistry, "aimOf">;
-  /** Secrets that may be typed but never shown. */
+  readonly refs: Pick<RefRegistry, "locatorOf">;
+  /** Secrets that may be typed, and the mask that removes them from output. */
   readonly secrets: VariableUse;
 }
 
 /** The fields by which a request names an element: a selector, a reference, or neither. */
-interface Naming {
+interface LocatorFields {
   readonly selector?: string | undefined;
   readonly frame: readonly string[];
   readonly ref?: string | undefined;
 }
 
-/** Returns the element that a request names, if any. `path` is the path of the naming message in the request. */
-export function aimOf({ refs, sessionPage }: Scene, { selector, frame, ref }: Naming, path: string): Aim | undefined {
-  if (ref !== undefined) return refs.aimOf(ref, sessionPage.id, path);
+/**
+ * Returns the element that a request names, if any. `path` is the path, within the request, of the message with the
+ * selector.
+ */
+export function locatorOf(
+  { refs, sessionPage }: Scene,
+  { selector, frame, ref }: LocatorFields,
+  path: string,
+): Locator | undefined {
+  if (ref !== undefined) return refs.locatorOf(ref, sessionPage.id, path);
   return selector ? { selector, frame, path } : undefined;
 }
 
 /** Returns the element that a request names. Throws `validation-failed` if the request names no element. */
-export function neededAim(scene: Scene, naming: Naming, path: string): Aim {
-  const aim = aimOf(scene, naming, path);
-  if (!aim) throw failFields("validation-failed", { [`${path}.selector`]: "is required" });
-  return aim;
+export function requiredLocator(scene: Scene, fields: LocatorFields, path: string): Locator {
+  const locator = locatorOf(scene, fields, path);
+  if (!locator) throw failFields("validation-failed", { [`${path}.selector`]: "is required" });
+  return locator;
 }
 
-/** Throws if the command's time is up: input sent now would arrive after the command's answer. */
+/** Throws if the timeout has passed: input sent now would arrive after the command's response. */
 export function checkTime({ isOver }: Pick<Progress, "isOver">): void {
   if (isOver) throw fail("session-timeout", {}, { detail: "the timeout passed before the input was sent" });
 }

@@ -6,39 +6,39 @@ import {
   callForObject,
   callPage,
   childFrame,
-  DocumentLeft,
+  DocumentReplaced,
   type FrameSession,
   mainFrame,
 } from "../elements/page-world.ts";
-import { frameHeldBy, persist, reachElement } from "../elements/reach.ts";
-import { aimOf, type Scene } from "./scene.ts";
+import { contentFrameIdOf, reachElement, retryUntilTimeout } from "../elements/reach.ts";
+import { locatorOf, type Scene } from "./scene.ts";
 
-/** Longest wait for a wheel event to take effect. On a page without scrollable content, the event has no effect. */
+/** Longest wait for a wheel event to scroll the page. On a page without scrollable content, it never does. */
 const settleMs = 500;
 
 /** Scrolls an element, or sends a wheel event to the middle of the viewport. Resolves when the page has scrolled. */
 export async function scroll(scene: Scene, request: Scroll): Promise<void> {
   const { dx, dy } = request;
-  const aim = aimOf(scene, request, "action");
-  if (aim) {
-    await reachElement(scene, aim, ({ inner }, timeoutMs) =>
-      callPage(scene, inner, "scrollElement", { selector: aim.selector, timeoutMs }, { dx, dy }),
+  const locator = locatorOf(scene, request, "action");
+  if (locator) {
+    await reachElement(scene, locator, ({ inner }, timeoutMs) =>
+      callPage(scene, inner, "scrollElement", { selector: locator.selector, timeoutMs }, { dx, dy }),
     );
     return;
   }
   const { progress, sessionPage } = scene;
   const { mouse } = inputOf(sessionPage.cdp);
-  const watched = await persist(scene, async () => ({ value: await readScrolls(scene, mainFrame(scene)) }));
+  const watched = await retryUntilTimeout(scene, async () => ({ value: await readScrolls(scene, mainFrame(scene)) }));
   const middle = watched[0].seen.at;
   await progress.race(Promise.all([mouse.move(middle), mouse.dispatchWheel(middle, { x: dx, y: dy })]));
   const timeoutMs = Math.min(settleMs, progress.remaining());
   await Promise.race(
-    watched.map(({ frame, seen }) => callPage(scene, frame, "settled", { ...seen, timeoutMs }).catch(unlessLeft)),
+    watched.map(({ frame, seen }) => callPage(scene, frame, "settled", { ...seen, timeoutMs }).catch(ignoreReplaced)),
   );
 }
 
 /** A frame with its scroll offsets before the wheel event. */
-interface Watched {
+interface WatchedFrame {
   readonly frame: FrameSession;
   readonly seen: Scrolled;
 }
@@ -47,15 +47,19 @@ interface Watched {
  * Reads the scroll offsets around a point (default: the middle of the viewport). If a frame is shown at the point,
  * reads the frame's offsets too, recursively.
  */
-async function readScrolls(scene: Scene, frame: FrameSession, at?: ViewportPoint): Promise<[Watched, ...Watched[]]> {
+async function readScrolls(
+  scene: Scene,
+  frame: FrameSession,
+  at?: ViewportPoint,
+): Promise<[WatchedFrame, ...WatchedFrame[]]> {
   const seen = await callPage(scene, frame, "scrolled", at);
   if (!seen.inner) return [{ frame, seen }];
   const { objectId } = await callForObject(scene, frame, "hitAt", seen.at);
-  const id = objectId && (await frameHeldBy(scene, frame, objectId));
+  const id = objectId && (await contentFrameIdOf(scene, frame, objectId));
   return [{ frame, seen }, ...(id ? await readScrolls(scene, childFrame(scene, id), seen.inner) : [])];
 }
 
-/** Ignores that the wheel event made the frame navigate. */
-function unlessLeft(thrown: unknown): void {
-  if (!(thrown instanceof DocumentLeft)) throw thrown;
+/** Ignores that the wheel event made a frame navigate. */
+function ignoreReplaced(thrown: unknown): void {
+  if (!(thrown instanceof DocumentReplaced)) throw thrown;
 }

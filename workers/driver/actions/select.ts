@@ -2,14 +2,14 @@ import type { Select } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../../src/platform/errors.ts";
 import { callPage } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
-import { neededAim, type Scene } from "./scene.ts";
+import { requiredLocator, type Scene } from "./scene.ts";
 
-/** Selects options of a `<select>`: by label, or by value once all of them exist. */
+/** Selects options of a `<select>` by label, or by value, once all of them exist. */
 export async function select(scene: Scene, request: Select): Promise<void> {
   const { values, labels } = request;
-  const aim = neededAim(scene, request, "action");
-  const faults = await reachElement(scene, aim, ({ inner }, timeoutMs) => {
-    const options = { selector: aim.selector, timeoutMs, isEnabled: true };
+  const locator = requiredLocator(scene, request, "action");
+  const faults = await reachElement(scene, locator, ({ inner }, timeoutMs) => {
+    const options = { selector: locator.selector, timeoutMs, isEnabled: true };
     return labels.length > 0
       ? callPage(scene, inner, "chooseLabels", options, labels)
       : callPage(scene, inner, "chooseOptions", options, values);

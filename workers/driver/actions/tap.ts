@@ -7,8 +7,8 @@ import { inputOf, type PageInput } from "../../input/page-input.ts";
 import type { TouchScreen } from "../../input/touch-screen.ts";
 import { dispatchClick } from "../elements/click-dispatch.ts";
 import { callPage, mainFrame } from "../elements/page-world.ts";
-import { persist } from "../elements/reach.ts";
-import { aimOf, checkTime, type Scene } from "./scene.ts";
+import { retryUntilTimeout } from "../elements/reach.ts";
+import { checkTime, locatorOf, type Scene } from "./scene.ts";
 
 /**
  * Taps an element or a point. Touch devices receive a touch, except for multiple clicks or another button. Returns the
@@ -35,16 +35,16 @@ async function hit(
   act: (input: PageInput, point: ViewportPoint) => Promise<unknown>,
 ): Promise<string | undefined> {
   const { progress, sessionPage } = scene;
-  const aim = aimOf(scene, request, "action");
+  const locator = locatorOf(scene, request, "action");
   const input = inputOf(sessionPage.cdp);
   const dispatch = (point: ViewportPoint) => progress.race(act(input, point));
-  if (!aim) {
+  if (!locator) {
     const point = await pointOf(scene, request);
     checkTime(progress);
     await dispatch(point);
     return undefined;
   }
-  return dispatchClick(scene, aim, { gesture, isEnabled: gesture === "press" }, dispatch);
+  return dispatchClick(scene, locator, { gesture, isEnabled: gesture === "press" }, dispatch);
 }
 
 async function touch(screen: TouchScreen, point: ViewportPoint): Promise<void> {
@@ -53,7 +53,7 @@ async function touch(screen: TouchScreen, point: ViewportPoint): Promise<void> {
 
 /** Returns the point that a request names. Throws `validation-failed` if it is outside of the viewport. */
 async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<ViewportPoint> {
-  const { width, height } = await persist(scene, async () => {
+  const { width, height } = await retryUntilTimeout(scene, async () => {
     return { value: await callPage(scene, mainFrame(scene), "viewportSize") };
   });
   const outside = `is outside of the viewport of ${width}x${height}`;

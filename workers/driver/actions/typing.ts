@@ -10,20 +10,20 @@ import type { Progress } from "../../pages/progress.ts";
 import { callPage } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
 import { browserFailure } from "./browser-failure.ts";
-import { aimOf, checkTime, neededAim, type Scene } from "./scene.ts";
-import { assertTakes, putSecret, readParts } from "./secret-typing.ts";
-import { readyForText } from "./text-receiver.ts";
+import { checkTime, locatorOf, requiredLocator, type Scene } from "./scene.ts";
+import { assertAllowedOrigin, insertSecret, splitPlaceholders } from "./secret-typing.ts";
+import { prepareForText } from "./text-receiver.ts";
 
 /**
- * Answer delay in milliseconds up to which a page counts as quick. A slower page receives fewer keys ahead, since it
- * would still handle them after the command has ended.
+ * Response time to a key in milliseconds below which a page counts as quick. A slower page gets fewer keys in flight,
+ * because it would still handle them after the command has ended.
  */
 const backlogMs = 50;
 
-/** Most characters in flight. More do not speed up any page. */
+/** Maximum number of characters in flight. More do not speed up any page. */
 const maxAhead = 16;
 
-/** Characters in flight at first. One at a time costs 10 % more CPU; many overload a slow page. */
+/** Initial number of characters in flight. One at a time costs 10 % more CPU; many overload a slow page. */
 const firstAhead = 4;
 
 type Write = (part: string) => Promise<unknown>;
@@ -32,7 +32,7 @@ type Write = (part: string) => Promise<unknown>;
 export function typeText(scene: Scene, request: Type): Promise<void> {
   const { clear, insert, selector, ref, delayMs = 0 } = request;
   if (clear && !selector && ref === undefined)
-    throw failFields("validation-failed", { "action.clear": "needs a selector or a ref" });
+    throw failFields("validation-failed", { "action.clear": "requires a selector or a ref" });
   const { keyboard } = inputOf(scene.sessionPage.cdp);
   return enterText(scene, request, (part) =>
     insert ? keyboard.insert(part) : typeKeys(scene.progress, keyboard, part, delayMs),
@@ -42,12 +42,12 @@ export function typeText(scene: Scene, request: Type): Promise<void> {
 /** Replaces the text of a field. Line breaks and tabs are inserted, because Enter and Tab may leave the field. */
 export function fill(scene: Scene, request: Fill): Promise<void> {
   const { keyboard } = inputOf(scene.sessionPage.cdp);
-  const aim = neededAim(scene, request, "action");
+  const locator = requiredLocator(scene, request, "action");
   return enterText(scene, { ...request, clear: true }, async (part) => {
     for (const run of part.split(/([\n\r\t]+)/).filter(Boolean)) {
       if (!/[\n\r\t]/.test(run)) await typeKeys(scene.progress, keyboard, run, 0);
       else
-        await reachElement(scene, { ...aim, selector: ":root" }, async ({ inner }) => ({
+        await reachElement(scene, { ...locator, selector: ":root" }, async ({ inner }) => ({
           value: await callPage(scene, inner, "insertText", run.replace(/\r\n?/g, "\n")),
         }));
     }
@@ -61,35 +61,38 @@ async function enterText(
 ): Promise<void> {
   const { progress, sessionPage } = scene;
   const { text, clear } = request;
-  const aim = aimOf(scene, request, "action");
-  const parts = readParts(text, scene.secrets);
+  const locator = locatorOf(scene, request, "action");
+  const parts = splitPlaceholders(text, scene.secrets);
   const hasSecrets = parts.some((part) => typeof part !== "string");
-  const isSet = aim && (await readyForText(scene, aim, { text: hasSecrets ? "" : text, clear })) === "set";
+  const isSet = locator && (await prepareForText(scene, locator, { text: hasSecrets ? "" : text, clear })) === "set";
   if (isSet && !hasSecrets) return;
-  if (hasSecrets) await assertTakes(scene, parts);
+  if (hasSecrets) await assertAllowedOrigin(scene, parts);
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
-  // The old text is selected, so this key deletes it. The page handles input in order, so the key is not awaited first.
+  // The old text is selected, so the Delete key removes it. Pages handle input in order, so literal text is sent at
+  // once.
   const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
   if (!hasSecrets) {
     await progress.race(Promise.all([emptied, write(text)]));
     return;
   }
   await progress.race(Promise.resolve(emptied));
-  for (const part of parts) await progress.race(typeof part === "string" ? write(part) : putSecret(scene, part));
+  for (const part of parts) await progress.race(typeof part === "string" ? write(part) : insertSecret(scene, part));
 }
 
-/** Presses and releases one key with modifiers held, in an element if the request names one. */
+/** Presses and releases one key with modifiers held. If the request names an element, focuses the element first. */
 export async function pressKey(scene: Scene, request: Key): Promise<void> {
   const { progress, sessionPage } = scene;
   const { key, modifiers } = request;
   const found = findKey(key);
   if (!found && (modifiers.length > 0 || !isOneCharacter(key)))
-    throw failFields("validation-failed", { "action.key": "is not a key" });
-  const aim = aimOf(scene, request, "action");
-  if (aim)
-    await reachElement(scene, aim, ({ inner }, timeoutMs) =>
-      callPage(scene, inner, "focusElement", { selector: aim.selector, timeoutMs, isEnabled: true }),
+    throw failFields("validation-failed", {
+      "action.key": "must be a key name such as `Enter`, or one character without modifiers",
+    });
+  const locator = locatorOf(scene, request, "action");
+  if (locator)
+    await reachElement(scene, locator, ({ inner }, timeoutMs) =>
+      callPage(scene, inner, "focusElement", { selector: locator.selector, timeoutMs, isEnabled: true }),
     );
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
@@ -116,8 +119,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
   const keyPresses = [...keyPressesOf(text)];
   const sendAll = async () => {
     for (const [index, keyPress] of keyPresses.entries()) {
-      // A closing page may not acknowledge keys that it handled. Therefore all earlier keys are awaited before the last
-      // key.
+      // If the last key closes the page, the page may not acknowledge earlier keys. They are therefore awaited first.
       await awaitUntil(index === keyPresses.length - 1 ? 0 : ahead - 1);
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {
@@ -126,7 +128,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
           "session-timeout",
           {},
           {
-            detail: `only the first ${counted(typed, "character")} could be typed in time: look at the field before you continue`,
+            detail: `only the first ${counted(typed, "character")} could be typed in time: observe the field before you continue`,
           },
         );
       }
@@ -136,7 +138,8 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       sent.push({ at: performance.now(), answer });
     }
   };
-  // Only the last key may close the page: after an earlier key the text is incomplete.
+  // An error of an earlier key means that the text is incomplete. The last key may close the page, so its error is
+  // handled by the caller.
   await sendAll().catch((thrown) => Promise.reject(browserFailure(thrown)));
   await awaitUntil(0);
 }

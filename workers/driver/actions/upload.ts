@@ -2,11 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import { type Tap, TapSchema, type Upload } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { unlessLate } from "../../../src/platform/deadline.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
-import { type FileInput, inputOfChooser, setFiles } from "../../files/file-input.ts";
-import type { Aim } from "../elements/aim.ts";
+import { type FileInput, setFiles, inputOfChooser } from "../../files/file-input.ts";
+import type { Locator } from "../elements/locator.ts";
 import { callForObject } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
-import { neededAim, type Scene } from "./scene.ts";
+import { requiredLocator, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
 /**
@@ -21,7 +21,7 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
     const fault = `the session has no file ${JSON.stringify(name)}`;
     throw failFields("validation-failed", { [`action.files[${index}]`]: fault });
   });
-  const named = await holdFileInput(scene, neededAim(scene, request, "action"));
+  const named = await holdFileInput(scene, requiredLocator(scene, request, "action"));
   const input =
     named ?? (await inputBehind(scene, create(TapSchema, { frame, ...(ref === undefined ? { selector } : { ref }) })));
   await setFiles(input, paths, scene.progress);
@@ -45,9 +45,9 @@ async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
 /**
  * Waits for a match, visible or not. Returns the input of the first match that is a file input or its label, else null.
  */
-function holdFileInput(scene: Scene, aim: Aim): Promise<FileInput | null> {
-  return reachElement<FileInput | null>(scene, aim, async ({ inner }, timeoutMs) => {
-    const options = { selector: aim.selector, timeoutMs };
+function holdFileInput(scene: Scene, locator: Locator): Promise<FileInput | null> {
+  return reachElement<FileInput | null>(scene, locator, async ({ inner }, timeoutMs) => {
+    const options = { selector: locator.selector, timeoutMs };
     const { objectId, value } = await callForObject(scene, inner, "findFileInput", options);
     if (objectId !== undefined) return { value: { cdp: inner.cdp, objectId } };
     if (value === false) return { value: null };

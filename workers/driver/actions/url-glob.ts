@@ -1,15 +1,16 @@
-/** Longest address that is matched, equal to the limit of navigate. Pages can set addresses of up to 2 MiB. */
+/** Maximum characters of an address that can match, as in `navigate`. Pages can set addresses of up to 2 MiB. */
 const maxAddress = 8_192;
 
 /**
- * Compiles the pattern of a url condition. `*` matches any characters but `/`, `**` any characters, all else itself.
+ * Compiles the pattern of a url condition. `*` matches any characters but `/`, and `**` any characters. Every other
+ * character matches itself.
  *
  * Simulates an NFA with one bit per state. A backtracking regular expression could run for hours on a hostile pattern
  * and block all sessions of this worker.
  */
 export function urlGlob(glob: string): (address: string) => boolean {
   const places = new Map<string, bigint>();
-  // The states of `**` stay set on any character, those of `*` on any character but a slash.
+  // States that stay set: before `**` on any character, before `*` on any character but a slash.
   let anything = 0n;
   let segment = 0n;
   let place = 1n;

@@ -3,18 +3,18 @@ import { ElementState, type UrlCondition, type WaitRequest } from "../../../src/
 import { fail, failFields } from "../../../src/platform/errors.ts";
 import { crashedFailure } from "../../pages/tab.ts";
 import { type Presence, waitForElement, waitForText } from "../elements/element-wait.ts";
-import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
+import { callPage, DocumentReplaced, mainFrame } from "../elements/page-world.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { loadStateOf, waitForLoadState } from "./navigate.ts";
 import type { Scene } from "./scene.ts";
 import { urlGlob } from "./url-glob.ts";
 
 /** Maximum characters of an address in an error. */
-const longestShown = 500;
+const maxAddress = 500;
 
 /** Milliseconds without changes after which a document is idle. */
 const idleMs = 500;
-/** Milliseconds kept for the answer of a page. */
+/** Part of the timeout in milliseconds that is left for the page's response to arrive. */
 const answerMs = 100;
 
 type Condition = WaitRequest["condition"];
@@ -22,13 +22,13 @@ type Condition = WaitRequest["condition"];
 export async function waitFor(scene: Scene, condition: Condition): Promise<void> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   try {
-    await hold(scene, condition);
+    await waitForCondition(scene, condition);
   } catch (thrown) {
     throw browserFailure(thrown);
   }
 }
 
-async function hold(scene: Scene, condition: Condition): Promise<void> {
+async function waitForCondition(scene: Scene, condition: Condition): Promise<void> {
   const { progress, sessionPage } = scene;
   switch (condition.case) {
     case "selector": {
@@ -40,7 +40,7 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
     case "loadState":
       return waitForLoadState(sessionPage, loadStateOf(condition.value.state), progress);
     case "text":
-      return waitForText(scene, condition.value.text, condition.value.frame, coverOf(scene));
+      return waitForText(scene, condition.value.text, condition.value.frame, maskOf(scene));
     case "networkIdle":
       await waitForLoadState(sessionPage, "load", progress);
       return sessionPage.traffic.idle(progress);
@@ -53,12 +53,12 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
 }
 
 /** Returns the mask for secrets, if any. Without the mask, a client could probe a secret by waiting for its text. */
-function coverOf({ secrets }: Scene): ((text: string) => string) | undefined {
+function maskOf({ secrets }: Scene): ((text: string) => string) | undefined {
   const mask = secrets.textMask();
   return mask && ((text) => mask.apply(text));
 }
 
-/** Waits until the document has not changed for a while. A document that replaces the document counts as a change. */
+/** Waits until the document has not changed for `idleMs`. If another document replaces it, waits for that document. */
 async function waitForDocument(scene: Scene): Promise<void> {
   const { progress } = scene;
   while (progress.remaining() > idleMs) {
@@ -66,25 +66,29 @@ async function waitForDocument(scene: Scene): Promise<void> {
     try {
       if (await callPage(scene, mainFrame(scene), "quiet", { quietMs: idleMs, timeoutMs })) return;
     } catch (thrown) {
-      if (!(thrown instanceof DocumentLeft)) throw thrown;
+      if (!(thrown instanceof DocumentReplaced)) throw thrown;
       await progress.race(delay(20));
     }
   }
-  throw fail("session-timeout", {}, { detail: "the document kept changing until the timeout: wait for a selector" });
+  throw fail(
+    "session-timeout",
+    {},
+    { detail: "the document kept changing until the timeout: wait for a selector instead" },
+  );
 }
 
 async function waitForAddress(scene: Scene, { pattern }: UrlCondition): Promise<void> {
   const { progress, sessionPage } = scene;
   const { tab } = sessionPage;
   const matches = urlGlob(pattern);
-  const cover = coverOf(scene);
+  const mask = maskOf(scene);
   const check = () => {
     tab.assertShown();
-    return matches(cover?.(tab.url) ?? tab.url) || undefined;
+    return matches(mask?.(tab.url) ?? tab.url) || undefined;
   };
   if (await tab.changes.until(check, progress)) return;
-  const address = (cover?.(tab.url) ?? tab.url).slice(0, longestShown);
-  const detail = `the address of the page is ${address}, and did not match ${pattern} within the timeout; * stops at /, and ** does not`;
+  const address = (mask?.(tab.url) ?? tab.url).slice(0, maxAddress);
+  const detail = `expected the page's address to match ${pattern} (* matches no /, ** does), got ${address} at the timeout`;
   throw fail("session-timeout", {}, { detail });
 }
 

@@ -4,13 +4,15 @@ import { fail } from "../../../src/platform/errors.ts";
 import { chunkBytes, readChunks } from "../../files/file-chunks.ts";
 import type { ImageSize } from "./image-size.ts";
 
-/** Largest capture. */
+/** Maximum bytes of a capture. For text in progress, also the maximum of its characters. */
 export const maxBytes = 64 * 1024 * 1024;
 
-/** Larger captures are stored in a file, since their reader may be slow. */
+/**
+ * Maximum bytes of a capture that is kept in memory. Larger ones are stored in a file, since their reader may be slow.
+ */
 const memoryBytes = 8 * 1024 * 1024;
 
-/** Unstored bytes of a capture, in the parts in which they arrived. */
+/** Bytes of a capture that is not stored yet, in the parts in which they arrived. */
 export interface RawCapture {
   readonly contentType: string;
   readonly parts: readonly Buffer[];
@@ -51,13 +53,13 @@ export class Captured {
   }
 }
 
-/** Creates the failure for a capture above 64 MiB. */
+/** Creates the failure for a capture above `maxBytes`. */
 export function captureTooLarge(bytes: number): Error {
-  const detail = `the capture has ${bytes} bytes, and at most ${maxBytes} are possible: capture a smaller part, or in a smaller format`;
+  const detail = `expected a capture of at most ${maxBytes} bytes, got ${bytes}: capture a smaller part, or use a smaller format`;
   return fail("driver-error", { capture_bytes: bytes }, { detail });
 }
 
-/** Writes a file and unlinks it at once: it vanishes with its last reader, and the browser cannot open it. */
+/** Writes a file that is unlinked at once: it disappears when the handle closes, and the browser cannot open it. */
 async function writeUnnamed(parts: readonly Buffer[], directory: string): Promise<FileHandle> {
   const path = join(directory, `capture-${crypto.randomUUID()}`);
   const file = await open(path, "wx+", 0o600);

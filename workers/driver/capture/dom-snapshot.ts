@@ -4,18 +4,18 @@ import {
   callForObject,
   callPage,
   childFrame,
-  DocumentLeft,
+  DocumentReplaced,
   type FrameSession,
   mainFrame,
 } from "../elements/page-world.ts";
-import { persist } from "../elements/reach.ts";
+import { retryUntilTimeout } from "../elements/reach.ts";
 import { captureTooLarge, maxBytes, type RawCapture } from "./captured.ts";
 import { encodeText, escapeAttribute } from "./text-parts.ts";
 
-/** Characters per message. Larger messages would delay others on the browser's pipe. */
+/** Maximum characters per CDP message. Larger messages would delay others on the browser's pipe. */
 const sliceLength = 4 * 1024 * 1024;
 
-/** Longest time for a frame's document. A frame that hangs is left out. */
+/** Longest time for a child frame's document. A frame that hangs is left out. */
 const frameMs = 5_000;
 
 /** Maximum depth and number of frames. Further frames are left out. */
@@ -25,14 +25,16 @@ const maxFrames = 200;
 /** Serializes the current document with form values, open shadow roots and the documents of its frames. */
 export async function snapshotDom(scene: Scene): Promise<RawCapture> {
   // If the page navigates meanwhile, the new document is captured.
-  const html = await persist(scene, async () => ({
+  const html = await retryUntilTimeout(scene, async () => ({
     value: await new DomSnapshot(scene).write(mainFrame(scene), 0),
   }));
   return { contentType: "text/html; charset=utf-8", parts: await encodeText(html) };
 }
 
 class DomSnapshot {
-  /** Marks frames in the output, and names the stored output in each world. The page cannot read the token. */
+  /**
+   * Prefix of each frame's placeholder, and the key of the serialized documents in each world. Pages cannot read it.
+   */
   readonly #token = `frame-${crypto.randomUUID()}-`;
   readonly #scene: Scene;
   #frames = 0;
@@ -84,8 +86,8 @@ class DomSnapshot {
   }
 
   /**
-   * Reads a serialized document, in slices if it is large. After an incomplete read, the document stays stored in its
-   * world.
+   * Reads a serialized document, in slices if it is large. Unless `isWhole` is true, the script keeps the document
+   * until `forgetDocument`.
    */
   async #read(frame: FrameSession): Promise<{ readonly html: string; readonly isWhole: boolean }> {
     const options = { token: this.#token, limit: maxBytes };
@@ -93,7 +95,7 @@ class DomSnapshot {
     for (let from = 0; ; ) {
       const slice = { from, size: sliceLength };
       const read = await callPage(this.#scene, frame, "readDocument", options, slice);
-      if (!read) throw new DocumentLeft("the document was left while it was read");
+      if (!read) throw new DocumentReplaced("the document was replaced while it was read");
       if (read.length > maxBytes) throw captureTooLarge(read.length);
       slices.push(read.html);
       from += read.html.length;

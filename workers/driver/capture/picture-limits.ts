@@ -1,10 +1,10 @@
 import { failFields } from "../../../src/platform/errors.ts";
 import type { ImageSize } from "./image-size.ts";
 
-/** Image formats, as the browser names them. */
+/** Image formats by their names in CDP. */
 export type PictureFormat = "png" | "jpeg" | "webp";
 
-/** Longest side in pixels that a format's header can express. Beyond it, the browser returns an empty image. */
+/** Longest side in pixels that a format can store. For a larger image, the browser returns no data. */
 const longestSides: Readonly<Record<PictureFormat, number>> = {
   png: 2 ** 31 - 1,
   jpeg: 65_535,
@@ -12,14 +12,15 @@ const longestSides: Readonly<Record<PictureFormat, number>> = {
 };
 
 /**
- * The compositor holds 2,048 tiles of 256 pixels a side, overlapping by two, and leaves other areas white (seen with
- * Chromium 156). The tiles above `maxTiles` are reserved for layers above the page.
+ * The compositor holds 2,048 tiles of 256 pixels a side, which overlap by two pixels. Areas without a tile stay white
+ * (seen with Chromium 156). The tiles beyond `maxTiles` are left for layers in front of the page.
  */
 const tilePixels = 254;
 const maxTiles = 1_800;
 
 /**
  * Throws `validation-failed` if the browser could not render an image of this size, or the format could not store it.
+ * `sizedBy` is the request field that determines the size.
  */
 export function checkPicture({ width, height }: ImageSize, format: PictureFormat, sizedBy: string): void {
   const size = `and this one would be ${width}x${height}`;

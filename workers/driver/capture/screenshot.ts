@@ -17,8 +17,8 @@ import { checkPicture, type PictureFormat } from "./picture-limits.ts";
 import { whileCaptureShown } from "./shown-element.ts";
 
 /**
- * Longest delay between retries in milliseconds; delays double up to it. Right after a load the compositor may have no
- * frame: a third of first attempts failed, for up to 40 ms on a busy machine.
+ * Longest delay between retries in milliseconds. Delays start at 1 and double. Right after a load the compositor may
+ * have no frame: a third of the first attempts failed, for up to 40 ms on a busy machine.
  */
 const longestPause = 1_000;
 
@@ -30,7 +30,7 @@ interface Part {
   readonly box: Box;
   /** Scale from CSS pixels of the document to pixels of the image. */
   readonly zoom: number;
-  /** Whether the part exceeds the viewport, which the browser then enlarges for the capture. */
+  /** Whether the part exceeds the viewport. If so, the browser enlarges the viewport for the capture. */
   readonly isBeyond: boolean;
 }
 
@@ -43,13 +43,13 @@ export async function takeScreenshot(scene: Scene, request: CaptureRequest): Pro
     );
   }
   const isAsShown = scale !== CaptureScale.CSS || scene.viewport.deviceScaleFactor === 1;
-  // The plain viewport needs no layout metrics.
+  // A capture of the viewport at its own scale needs no layout metrics.
   if (isAsShown && !fullPage) return takePart(scene, request, undefined);
   return takePart(scene, request, await (fullPage ? wholeDocument(scene) : wholeViewport(scene)));
 }
 
 /** Captures the viewport as a JPEG whose sides are at most `longestSide` pixels. */
-export async function takeGlance(scene: Scene, longestSide: number, quality: number): Promise<RawCapture> {
+export async function captureScaledViewport(scene: Scene, longestSide: number, quality: number): Promise<RawCapture> {
   const request = create(CaptureRequestSchema, { format: CaptureFormat.JPEG, scale: CaptureScale.CSS, quality });
   const { width, height, deviceScaleFactor } = scene.viewport;
   const shrink = Math.min(1, longestSide / Math.max(width, height));
@@ -65,7 +65,7 @@ async function takePart(scene: Scene, request: CaptureRequest, part: Part | unde
   const { width, height } = part?.box ?? scene.viewport;
   const size = { width: Math.round(width * scale * factor), height: Math.round(height * scale * factor) };
   checkPicture(size, format, sizedBy(request));
-  const bytes = await shoot(scene, {
+  const bytes = await captureImage(scene, {
     format,
     // `optimizeForSpeed` takes 40 % less time, for 36 % more bytes.
     ...(format === "png" ? { optimizeForSpeed: true } : { quality: request.quality ?? defaultQuality }),
@@ -74,10 +74,10 @@ async function takePart(scene: Scene, request: CaptureRequest, part: Part | unde
   return { contentType: `image/${format}`, parts: [bytes], size: readImageSize(bytes) };
 }
 
-async function shoot(scene: Scene, options: ShotOptions): Promise<Buffer> {
+async function captureImage(scene: Scene, options: ShotOptions): Promise<Buffer> {
   for (let pause = 1; ; pause *= 2) {
     try {
-      const { data } = await ask(scene, options);
+      const { data } = await captureOnce(scene, options);
       if (data === "") throw new Error("expected an image from the browser, got none");
       return Buffer.from(data, "base64");
     } catch (thrown) {
@@ -87,15 +87,15 @@ async function shoot(scene: Scene, options: ShotOptions): Promise<Buffer> {
   }
 }
 
-/** Captures a screenshot. Retries after a navigation, since the browser never answers for the previous document. */
-async function ask({ progress, sessionPage }: Scene, options: ShotOptions): Promise<Shot> {
+/** Captures a screenshot. Retries after a navigation, because the browser does not answer for a replaced document. */
+async function captureOnce({ progress, sessionPage }: Scene, options: ShotOptions): Promise<Shot> {
   const { cdp, tab } = sessionPage;
   for (;;) {
     const { committed } = tab;
-    const asked = askBrowser(progress, () => cdp.send("Page.captureScreenshot", options));
-    const shot = await tab.changes.before(asked, () => tab.committed > committed, progress);
+    const response = askBrowser(progress, () => cdp.send("Page.captureScreenshot", options));
+    const shot = await tab.changes.before(response, () => tab.committed > committed, progress);
     if (shot) return shot;
-    if (progress.isOver) return progress.race(asked);
+    if (progress.isOver) return progress.race(response);
   }
 }
 
@@ -113,7 +113,7 @@ async function wholeDocument(scene: Scene): Promise<Part> {
   return { box, zoom: 1, isBeyond: !isWithin(box, boxOf(cssVisualViewport)) };
 }
 
-/** Returns the box in whole document pixels around a viewport box. */
+/** Returns the part of the document with a viewport box, rounded outwards to whole CSS pixels. */
 async function partAround(scene: Scene, { x, y, width, height }: Box): Promise<Part> {
   const { cssLayoutViewport, cssVisualViewport } = await readMetrics(scene);
   const { pageX, pageY } = cssLayoutViewport;

@@ -1,7 +1,7 @@
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as nextTask } from "node:timers/promises";
 import { captureTooLarge, maxBytes } from "./captured.ts";
 
-/** Characters processed before yielding to other sessions: at most 2 ms. */
+/** Characters processed, in at most 2 ms, before other sessions get a turn on the thread. */
 const sliceLength = 1024 * 1024;
 
 /** Encodes a long text as UTF-8 in slices. */
@@ -9,12 +9,12 @@ export async function encodeText(text: string): Promise<Buffer[]> {
   if (text.length > maxBytes) throw captureTooLarge(text.length);
   const parts: Buffer[] = [];
   for (const slice of slices(text)) {
-    if (parts.push(Buffer.from(slice, "utf8")) > 1) await breathe();
+    if (parts.push(Buffer.from(slice, "utf8")) > 1) await nextTask();
   }
   return parts;
 }
 
-/** Escapes a text as an attribute value in slices. Throws if the result exceeds `limit` characters. */
+/** Escapes a text for an attribute value in slices. Throws if the result exceeds `limit` characters. */
 export async function escapeAttribute(text: string, limit: number): Promise<string> {
   const parts: string[] = [];
   let length = 0;
@@ -22,7 +22,7 @@ export async function escapeAttribute(text: string, limit: number): Promise<stri
     const escaped = slice.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
     length += escaped.length;
     if (length > limit) throw captureTooLarge(length);
-    if (parts.push(escaped) > 1) await breathe();
+    if (parts.push(escaped) > 1) await nextTask();
   }
   return parts.join("");
 }

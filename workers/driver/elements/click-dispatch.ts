@@ -2,11 +2,11 @@ import { fail } from "../../../src/platform/errors.ts";
 import type { GuardedInput, Released } from "../../injected/page-guard.ts";
 import type { ViewportPoint } from "../../injected/page-visibility.ts";
 import type { ElementOptions, Seen } from "../../injected/page-wait.ts";
-import { type Aim, subjectOf } from "./aim.ts";
-import { callIfKnown, callPage, type ElementScene } from "./page-world.ts";
-import { reachElement, type Way } from "./reach.ts";
+import { type Locator, subjectOf } from "./locator.ts";
+import { callIfLoaded, callPage, type ElementScene } from "./page-world.ts";
+import { type FrameChain, reachElement } from "./reach.ts";
 
-/** Longest wait for a frame's element before its contents are checked again. */
+/** Longest wait for a frame's element. After this time, the point within the frame is determined again. */
 const throughMs = 200;
 
 interface ClickOptions {
@@ -16,18 +16,18 @@ interface ClickOptions {
   readonly isDoubtful: boolean;
 }
 
-interface Outcome {
-  /** Whether nothing was hit, or another element, whose press was blocked. */
+interface HitOutcome {
+  /** Whether the input hit nothing, or hit another element. A press on another element was blocked. */
   readonly hasMissed: boolean;
   /** Title of the page afterwards. Undefined if its document is gone. */
   readonly title: string | undefined;
 }
 
-/** A point at which to hit an element. A guard in the page blocks a press on any other element. */
-interface Aimed {
+/** A point at which to click or hover an element. A guard in the page blocks a press on any other element. */
+interface HitPoint {
   readonly point: ViewportPoint;
   /** Removes the guard and returns the result of the hit. */
-  release(): Promise<Outcome>;
+  release(): Promise<HitOutcome>;
 }
 
 /**
@@ -38,42 +38,42 @@ interface Aimed {
  */
 export async function dispatchClick(
   scene: ElementScene,
-  aim: Aim,
+  locator: Locator,
   options: Pick<ClickOptions, "gesture" | "isEnabled">,
   dispatch: (point: ViewportPoint) => Promise<unknown>,
 ): Promise<string | undefined> {
   for (let isDoubtful = false; ; isDoubtful = true) {
-    const { point, release } = await aimAt(scene, aim, { ...options, isDoubtful });
+    const { point, release } = await findHitPoint(scene, locator, { ...options, isDoubtful });
     const { tab } = scene.sessionPage;
     const { requested, started } = tab;
     await dispatch(point);
-    // The hit may have started a navigation, after which the page answers nothing.
+    // The input may have started a navigation, during which the page does not answer.
     const isLeaving = () => tab.requested > requested || tab.started > started;
     const outcome = await tab.changes.before(release(), isLeaving, scene.progress);
     if (!outcome?.hasMissed) return outcome?.title;
   }
 }
 
-async function aimAt(scene: ElementScene, aim: Aim, click: ClickOptions): Promise<Aimed> {
+async function findHitPoint(scene: ElementScene, locator: Locator, click: ClickOptions): Promise<HitPoint> {
   let isOutside = false;
-  const aimed = await reachElement(scene, aim, async (way, timeoutMs): Promise<Seen<Aimed>> => {
+  const hitPoint = await reachElement(scene, locator, async (chain, timeoutMs): Promise<Seen<HitPoint>> => {
     const attempt = { ...click, isDoubtful: click.isDoubtful || isOutside };
-    if (isOutside) await callPage(scene, way.inner, "reveal", aim);
-    const seen = await pointOf(scene, way, { selector: aim.selector, timeoutMs, ...attempt });
-    if ("value" in seen) return { value: { point: seen.value, release: () => release(scene, way) } };
-    isOutside = way.outer.length > 0;
-    if (isOutside) await takeAway(scene, way);
+    if (isOutside) await callPage(scene, chain.inner, "reveal", locator);
+    const seen = await pointOf(scene, chain, { selector: locator.selector, timeoutMs, ...attempt });
+    if ("value" in seen) return { value: { point: seen.value, release: () => release(scene, chain) } };
+    isOutside = chain.outer.length > 0;
+    if (isOutside) await removeGuards(scene, chain);
     return seen;
   });
-  // A press after the command's timeout would follow the command's answer.
-  if (!scene.progress.isOver) return aimed;
-  throw fail("session-timeout", {}, { detail: `${subjectOf(aim)} was not ready in time` });
+  // A press after the timeout would arrive after the command's response.
+  if (!scene.progress.isOver) return hitPoint;
+  throw fail("session-timeout", {}, { detail: `${subjectOf(locator)} was not ready in time` });
 }
 
 /** Returns the point of the page at which to hit an element, through all its frames. */
 async function pointOf(
   scene: ElementScene,
-  { inner, outer }: Way,
+  { inner, outer }: FrameChain,
   options: ElementOptions & ClickOptions,
 ): Promise<Seen<ViewportPoint>> {
   let seen: Seen<ViewportPoint> = await callPage(scene, inner, "aim", options);
@@ -88,21 +88,21 @@ async function pointOf(
   return seen;
 }
 
-async function release(scene: ElementScene, way: Way): Promise<Outcome> {
-  const said = await takeAway(scene, way);
-  // If a document was left, it has no result, and the hit arrived. The last result is that of the main document.
-  const { lostAt, title } = said.at(-1) ?? {};
+async function release(scene: ElementScene, chain: FrameChain): Promise<HitOutcome> {
+  const results = await removeGuards(scene, chain);
+  // A document that was replaced has no result: the input arrived there. The last result is that of the main document.
+  const { lostAt, title } = results.at(-1) ?? {};
   const isLost = lostAt !== undefined && !(await isInFrame(scene, lostAt));
-  return { hasMissed: isLost || said.some((each) => each?.verdict === "missed"), title };
+  return { hasMissed: isLost || results.some((each) => each?.verdict === "missed"), title };
 }
 
-function takeAway(scene: ElementScene, { inner, outer }: Way): Promise<(Released | undefined)[]> {
-  return Promise.all([inner, ...outer].map((frame) => callIfKnown(scene, frame, "release")));
+function removeGuards(scene: ElementScene, { inner, outer }: FrameChain): Promise<(Released | undefined)[]> {
+  return Promise.all([inner, ...outer].map((frame) => callIfLoaded(scene, frame, "release")));
 }
 
 /**
- * Whether a point of the page's document is inside a frame, possibly within a closed shadow root. The document never
- * receives such hits. Returns true if the browser cannot determine the frame.
+ * Whether a point of the page's document is inside a frame, possibly within a closed shadow root. The document does not
+ * receive events inside of frames. Returns true if the browser cannot determine the frame.
  */
 async function isInFrame(
   { sessionPage: { cdp, targetId }, progress }: ElementScene,

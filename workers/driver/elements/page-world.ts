@@ -11,7 +11,7 @@ import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { closedFailure } from "../../pages/tab.ts";
 
-/** Functions that our script exposes in a document. */
+/** Functions that our scripts expose in a document. The script `page` exposes all of them. */
 export type PageScript = typeof pageFunctions;
 
 export interface ElementScene {
@@ -26,33 +26,36 @@ export interface FrameSession {
   readonly isMain: boolean;
 }
 
-/** Returned if the script is missing: its context id now belongs to another world. */
+/** Result of a call if the world lacks the script, because the context id belongs to another world by now. */
 const absent = "absent";
 
-/** Isolated world of a frame's document, with the scripts that it has. */
+/** Isolated world of a frame's document, with the scripts that were loaded into it. */
 interface World {
   readonly contextId: number;
   readonly loaded: Set<ScriptName>;
 }
 
-/** Scripts, which keep their own state. The page's has the functions of the others, and is eight times as large. */
+/**
+ * Scripts by name, each with its own state. `page` also has the functions of the other two, and is eight times as
+ * large as they are.
+ */
 const scripts = { document: documentScript, content: contentScript, page: pageScript };
 
 type ScriptName = keyof typeof scripts;
 
-/** Worlds by frame. */
+/** Worlds by session and frame id. */
 const worlds = new WeakMap<CdpSession, Map<string, World>>();
 
 const secret = crypto.randomUUID();
 
-const ofDocument: Readonly<Record<keyof typeof documentFunctions, true>> = {
+const documentNames: Readonly<Record<keyof typeof documentFunctions, true>> = {
   forgetDocument: true,
   frameHolder: true,
   quiet: true,
   readDocument: true,
 };
 
-const ofContent: Readonly<Record<keyof typeof contentFunctions, true>> = {
+const contentNames: Readonly<Record<keyof typeof contentFunctions, true>> = {
   contentHolder: true,
   documentContent: true,
   doubtfulOfContent: true,
@@ -60,14 +63,14 @@ const ofContent: Readonly<Record<keyof typeof contentFunctions, true>> = {
   keepClosedOfContent: true,
 };
 
-/** Scripts that have a function, preferred ones first. */
+/** Returns the scripts that have a function, the smallest first. */
 const scriptsWith = (name: keyof PageScript): readonly [ScriptName, ...ScriptName[]] => {
-  if (Object.hasOwn(ofDocument, name)) return ["document", "page"];
-  return Object.hasOwn(ofContent, name) ? ["content", "page"] : ["page"];
+  if (Object.hasOwn(documentNames, name)) return ["document", "page"];
+  return Object.hasOwn(contentNames, name) ? ["content", "page"] : ["page"];
 };
 
-/** The document or frame was replaced or removed. */
-export class DocumentLeft extends Error {}
+/** Thrown if the document was replaced, or its frame removed. */
+export class DocumentReplaced extends Error {}
 
 export class InvalidSelector extends Error {}
 
@@ -80,7 +83,7 @@ export class HeldObject {
   }
 }
 
-type Answer = Awaited<ReturnType<typeof ask>>;
+type Answer = Awaited<ReturnType<typeof callScript>>;
 
 export function mainFrame({ sessionPage }: Pick<ElementScene, "sessionPage">): FrameSession {
   return { cdp: sessionPage.cdp, frameId: sessionPage.targetId, isMain: true };
@@ -128,8 +131,8 @@ export function callForObject<Name extends keyof PageScript>(
   return call(progress, frame, { name, args, byValue: false });
 }
 
-/** Calls a function of our script if the document already has the script. Returns undefined if not. */
-export async function callIfKnown<
+/** Calls a function of our script. Returns undefined if the document does not have the script yet. */
+export async function callIfLoaded<
   Name extends "release" | "title" | "coverFields" | "uncoverFields" | "markedBoxes" | "viewState",
 >(
   { progress }: Pick<ElementScene, "progress">,
@@ -137,14 +140,14 @@ export async function callIfKnown<
   name: Name,
   ...args: Parameters<PageScript[Name]>
 ): Promise<ReturnType<PageScript[Name]> | undefined> {
-  const answer = await callKnown(progress, frame, { name, args, byValue: true });
+  const answer = await callLoaded(progress, frame, { name, args, byValue: true });
   // The boundary where the result of our script gets its type.
   return answer?.value as ReturnType<PageScript[Name]> | undefined;
 }
 
 /**
- * Evaluates an expression in the world of the frame's scripts, of which one must be loaded. Stops the evaluation after
- * `timeoutMs`, and returns undefined then.
+ * Evaluates an expression in the world of the frame's scripts. Returns undefined if the evaluation was stopped after
+ * `timeoutMs`. Throws `DocumentReplaced` if no script is loaded.
  */
 export async function evaluateInWorld(
   { progress }: Pick<ElementScene, "progress">,
@@ -154,27 +157,29 @@ export async function evaluateInWorld(
 ): Promise<unknown> {
   const world = worldsOf(frame).get(frame.frameId);
   if (world) {
-    // Another world may have the context id by now. Only ours has the name.
-    const guarded = `globalThis[${JSON.stringify(nameIn(frame))}] ? (${expression}) : ${JSON.stringify(absent)}`;
+    // Another world may have the context id by now. Only our world has a global of this name.
+    const guarded = `globalThis[${JSON.stringify(holderNameOf(frame))}] ? (${expression}) : ${JSON.stringify(absent)}`;
     const options = { contextId: world.contextId, returnByValue: true, timeout: timeoutMs };
     const evaluated = frame.cdp.send("Runtime.evaluate", { ...options, expression: guarded });
-    const answer = await progress.race(evaluated).catch((thrown: unknown) => unlessEnded(frame, thrown));
+    const answer = await progress.race(evaluated).catch((thrown: unknown) => ifStopped(frame, thrown));
     if (answer === "terminated") return undefined;
     if (answer?.exceptionDetails) {
       const { exception, text } = answer.exceptionDetails;
       throw new Error(`failed to evaluate: ${exception?.description ?? text}`);
     }
     if (answer && answer.result.value !== absent) return answer.result.value;
-    forget(frame, world);
+    dropWorld(frame, world);
   }
-  throw new DocumentLeft("the document was left");
+  throw new DocumentReplaced("the document was replaced");
 }
 
-/** Returns `terminated` for an evaluation that was stopped, and undefined for a document that is gone. */
-function unlessEnded(frame: FrameSession, thrown: unknown): "terminated" | undefined {
+/**
+ * Returns `terminated` if the evaluation was stopped, and undefined if the document was replaced. Throws other errors.
+ */
+function ifStopped(frame: FrameSession, thrown: unknown): "terminated" | undefined {
   if (thrown instanceof Error && /Execution was terminated/.test(thrown.message)) return "terminated";
   if (isDocumentReplaced(thrown)) return undefined;
-  throw asked(frame, thrown);
+  throw toPageError(frame, thrown);
 }
 
 interface PageCall {
@@ -184,57 +189,69 @@ interface PageCall {
   readonly byValue: boolean;
 }
 
-async function call(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer> {
-  const known = (await callKnown(progress, frame, wanted)) ?? (await callBeside(progress, frame, wanted));
+async function call(progress: Progress, frame: FrameSession, pageCall: PageCall): Promise<Answer> {
+  const known = (await callLoaded(progress, frame, pageCall)) ?? (await loadAndCall(progress, frame, pageCall));
   if (known) return known;
-  const [script] = scriptsWith(wanted.name);
+  const [script] = scriptsWith(pageCall.name);
   try {
     const named = { frameId: frame.frameId, worldName: ownWorld };
     const { executionContextId } = await progress.race(frame.cdp.send("Page.createIsolatedWorld", named));
     const world = { contextId: executionContextId, loaded: new Set([script]) };
     worldsOf(frame).set(frame.frameId, world);
-    return await ask(progress, frame, world, wanted, `(globalThis[name] ??= {}).${script} ??= ${scripts[script]}`);
+    return await callScript(
+      progress,
+      frame,
+      world,
+      pageCall,
+      `(globalThis[name] ??= {}).${script} ??= ${scripts[script]}`,
+    );
   } catch (thrown) {
-    throw asked(frame, thrown);
+    throw toPageError(frame, thrown);
   }
 }
 
 /**
- * Converts an error: to `DocumentLeft` if the document or its frame is gone, to a page failure if the page is closed.
+ * Converts an error: to `DocumentReplaced` if the document or its frame is gone, to a page failure if the page is
+ * closed.
  */
-function asked({ isMain }: FrameSession, thrown: unknown): unknown {
+function toPageError({ isMain }: FrameSession, thrown: unknown): unknown {
   if (isDocumentReplaced(thrown) || (!isMain && isTargetClosed(thrown))) {
-    return new DocumentLeft("the document was left", { cause: thrown });
+    return new DocumentReplaced("the document was replaced", { cause: thrown });
   }
   return isTargetClosed(thrown) ? closedFailure() : thrown;
 }
 
-/** Calls a script with the function if the document already has it. Returns undefined if not. */
-async function callKnown(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer | undefined> {
+/** Calls the function in a script that the document already has. Returns undefined if no such script is loaded. */
+async function callLoaded(progress: Progress, frame: FrameSession, pageCall: PageCall): Promise<Answer | undefined> {
   const world = worldsOf(frame).get(frame.frameId);
-  const script = scriptsWith(wanted.name).find((each) => world?.loaded.has(each));
-  return world && script && callIn(progress, frame, world, wanted, `globalThis[name]?.${script}`);
+  const script = scriptsWith(pageCall.name).find((each) => world?.loaded.has(each));
+  return world && script && callInWorld(progress, frame, world, pageCall, `globalThis[name]?.${script}`);
 }
 
-/** Loads a script into the world of another script, if the document has one, and calls it. */
-async function callBeside(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer | undefined> {
+/**
+ * Loads the function's script into the document's world, and calls it. Returns undefined if the document has no world.
+ */
+async function loadAndCall(progress: Progress, frame: FrameSession, pageCall: PageCall): Promise<Answer | undefined> {
   const world = worldsOf(frame).get(frame.frameId);
-  const [script] = scriptsWith(wanted.name);
+  const [script] = scriptsWith(pageCall.name);
   world?.loaded.add(script);
   const loading = `globalThis[name] && (globalThis[name].${script} ??= ${scripts[script]})`;
-  return world && callIn(progress, frame, world, wanted, loading);
+  return world && callInWorld(progress, frame, world, pageCall, loading);
 }
 
-/** Returns undefined, and forgets the world, if the document was left. */
-async function callIn(progress: Progress, frame: FrameSession, world: World, wanted: PageCall, script: string) {
-  const answer = await ask(progress, frame, world, wanted, script).catch(unlessGone);
+/**
+ * Calls a script in an isolated world. If the document was replaced or lacks the script, drops the cached world and
+ * returns undefined.
+ */
+async function callInWorld(progress: Progress, frame: FrameSession, world: World, pageCall: PageCall, script: string) {
+  const answer = await callScript(progress, frame, world, pageCall, script).catch(ignoreGone);
   if (answer && answer.value !== absent) return answer;
-  forget(frame, world);
+  dropWorld(frame, world);
   return undefined;
 }
 
-/** Forgets a world, unless another call has entered that of the next document meanwhile. */
-function forget(frame: FrameSession, world: World): void {
+/** Drops a cached world, unless another call has already cached the world of the next document. */
+function dropWorld(frame: FrameSession, world: World): void {
   const known = worldsOf(frame);
   if (known.get(frame.frameId) === world) known.delete(frame.frameId);
 }
@@ -246,18 +263,18 @@ function worldsOf({ cdp }: FrameSession): Map<string, World> {
 }
 
 /**
- * Returns the name of the object with a frame's scripts. Another process may reuse context ids, so a world counts only if
- * it has the object.
+ * Returns the name of the global that holds a frame's scripts. Another process may reuse context ids, so a world is
+ * ours only if it has the global.
  */
-function nameIn({ frameId }: FrameSession): string {
+function holderNameOf({ frameId }: FrameSession): string {
   return `${frameId}-${secret}`;
 }
 
 /**
- * Calls a function of the script that an expression returns. The text is the same for every document, so each browser
- * process compiles it once. Compiling the page's script takes at most 0.7 ms.
+ * Calls a function of the script that the expression `script` returns. The text is the same for every document, so each
+ * renderer process compiles it once. Compiling the script `page` takes at most 0.7 ms.
  */
-async function ask(
+async function callScript(
   progress: Progress,
   frame: FrameSession,
   { contextId }: World,
@@ -270,7 +287,7 @@ async function ask(
   }`;
   const called = frame.cdp.send("Runtime.callFunctionOn", {
     functionDeclaration,
-    arguments: [nameIn(frame), ...args].map((value) =>
+    arguments: [holderNameOf(frame), ...args].map((value) =>
       value instanceof HeldObject ? { objectId: value.objectId } : { value },
     ),
     executionContextId: contextId,
@@ -279,12 +296,12 @@ async function ask(
   });
   const { result, exceptionDetails } = await progress.race(called);
   if (!exceptionDetails) return result;
-  const complaint = exceptionDetails.exception?.description ?? exceptionDetails.text;
-  if (complaint.startsWith("SyntaxError")) throw new InvalidSelector(complaint);
-  throw new Error(`failed to run the page script: ${complaint}`);
+  const message = exceptionDetails.exception?.description ?? exceptionDetails.text;
+  if (message.startsWith("SyntaxError")) throw new InvalidSelector(message);
+  throw new Error(`failed to run the page script: ${message}`);
 }
 
-/** Ignores that the document or target is gone, which the next call reports. */
-function unlessGone(thrown: unknown): undefined {
+/** Returns undefined if the document or target is gone. The next call reports that. Throws other errors. */
+function ignoreGone(thrown: unknown): undefined {
   if (!isDocumentReplaced(thrown) && !isTargetClosed(thrown)) throw thrown;
 }

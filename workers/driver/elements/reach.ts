@@ -4,12 +4,12 @@ import { fail, failFields } from "../../../src/platform/errors.ts";
 import type { Box } from "../../injected/page-aim.ts";
 import type { Named } from "../../injected/page-refs.ts";
 import type { Hindrance, Seen } from "../../injected/page-wait.ts";
-import { type Aim, notParsed, quoted, selectorsOf, subjectOf } from "./aim.ts";
+import { invalidSelectorFailure, type Locator, quoted, selectorsOf, subjectOf } from "./locator.ts";
 import {
   callForObject,
   callPage,
   childFrame,
-  DocumentLeft,
+  DocumentReplaced,
   type ElementScene,
   type FrameSession,
   InvalidSelector,
@@ -17,20 +17,20 @@ import {
   type PageScript,
 } from "./page-world.ts";
 
-/** Longest wait inside the page. An abandoned wait ends after this time. */
+/** Longest wait inside the page per attempt, so that a wait whose command was aborted also ends. */
 const sliceMs = 2_000;
 
-/** Longest wait for restoring scroll offsets, after the capture. */
-const putBackMs = 500;
+/** Longest wait for the page to restore its scroll offsets after a capture. */
+const restoreMs = 500;
 
 /** Delay before a retry after the document was replaced or removed. */
 const retryMs = 20;
 
 /**
- * Retries an attempt until it succeeds or the command's time is up, across navigations. On timeout, throws the last
- * hindrance. `timeoutMs` is the time of one attempt.
+ * Retries an attempt until it returns a value, also across navigations. On timeout, throws the last hindrance. An
+ * attempt should take at most `timeoutMs`.
  */
-export async function persist<Value>(
+export async function retryUntilTimeout<Value>(
   { progress }: Pick<ElementScene, "progress">,
   attempt: (timeoutMs: number) => Promise<Seen<Value>>,
 ): Promise<Value> {
@@ -42,70 +42,72 @@ export async function persist<Value>(
       ({ hindrance } = seen);
       if (seen.isFinal) throw fail("conflict", { stale_ref: true }, { detail: `${hindrance}: observe the page again` });
     } catch (thrown) {
-      if (!(thrown instanceof DocumentLeft)) throw thrown;
+      if (!(thrown instanceof DocumentReplaced)) throw thrown;
       await progress.race(delay(retryMs));
     }
   } while (!progress.isOver);
   throw fail("session-timeout", {}, { detail: hindrance });
 }
 
-/** The frame of an element, and its ancestors, innermost first. */
-export interface Way {
+/** The frame of an element, and the frames around it, innermost first. */
+export interface FrameChain {
   readonly inner: FrameSession;
   readonly outer: readonly FrameSession[];
 }
 
 /**
- * Retries an attempt in the frame of an element until it succeeds. `withoutFrame` is the result if a frame is missing;
- * by default frames are awaited.
+ * Retries an attempt in the frame of an element until it succeeds. `withoutFrame` is the result if a frame is
+ * describeMissingFrame; by default frames are awaited.
  */
 export function reachElement<Value>(
   scene: ElementScene,
-  aim: Aim,
-  attempt: (way: Way, timeoutMs: number) => Promise<Seen<Value>>,
-  { withoutFrame, subject = subjectOf(aim) }: { withoutFrame?: Seen<Value>; subject?: string } = {},
+  locator: Locator,
+  attempt: (chain: FrameChain, timeoutMs: number) => Promise<Seen<Value>>,
+  { withoutFrame, subject = subjectOf(locator) }: { withoutFrame?: Seen<Value>; subject?: string } = {},
 ): Promise<Value> {
-  return persist(scene, async (timeoutMs) => {
+  return retryUntilTimeout(scene, async (timeoutMs) => {
     try {
-      const entered = await enterFrames(scene, aim, withoutFrame ? 0 : timeoutMs);
+      const entered = await enterFrames(scene, locator, withoutFrame ? 0 : timeoutMs);
       if ("hindrance" in entered) return withoutFrame ?? entered;
       const seen = await attempt(entered.value, Math.min(timeoutMs, scene.progress.remaining()));
-      return "value" in seen ? seen : { ...seen, hindrance: sentence(seen, aim.selector, subject) };
+      return "value" in seen ? seen : { ...seen, hindrance: describeHindrance(seen, locator.selector, subject) };
     } catch (thrown) {
-      if (thrown instanceof InvalidSelector) await refuseInvalid(scene, [aim]);
+      if (thrown instanceof InvalidSelector) await rejectInvalidSelectors(scene, [locator]);
       throw thrown;
     }
   });
 }
 
-/** Scrolls an element into view and returns its box in the page's viewport once it is stable. */
-export function showElement(scene: ElementScene, aim: Aim): Promise<Box> {
-  return reachElement(scene, aim, (way, timeoutMs) => show(scene, way, { selector: aim.selector, timeoutMs }));
+/** Scrolls an element into view and returns its box in the page's viewport once the box is stable. */
+export function showElement(scene: ElementScene, locator: Locator): Promise<Box> {
+  return reachElement(scene, locator, (chain, timeoutMs) =>
+    show(scene, chain, { selector: locator.selector, timeoutMs }),
+  );
 }
 
 /** Same as `showElement` while `work` runs. Restores all scroll offsets afterwards. */
 export async function whileShown<Value>(
   scene: ElementScene,
-  aim: Aim,
+  locator: Locator,
   work: (box: Box) => Promise<Value>,
 ): Promise<Value> {
   let frames: readonly FrameSession[] = [];
   try {
-    const box = await reachElement(scene, aim, async (way, timeoutMs) => {
-      frames = [way.inner, ...way.outer];
-      await Promise.all(way.outer.map((frame) => callPage(scene, frame, "keepOffsets")));
-      return show(scene, way, { selector: aim.selector, timeoutMs, keepsOffsets: true });
+    const box = await reachElement(scene, locator, async (chain, timeoutMs) => {
+      frames = [chain.inner, ...chain.outer];
+      await Promise.all(chain.outer.map((frame) => callPage(scene, frame, "saveOffsets")));
+      return show(scene, chain, { selector: locator.selector, timeoutMs, savesOffsets: true });
     });
     return await work(box);
   } finally {
-    const restored = frames.map((frame) => callPage(scene, frame, "putBack"));
-    await within(Promise.all(restored), putBackMs, undefined);
+    const restored = frames.map((frame) => callPage(scene, frame, "restoreOffsets"));
+    await within(Promise.all(restored), restoreMs, undefined);
   }
 }
 
 async function show(
   scene: ElementScene,
-  { inner, outer }: Way,
+  { inner, outer }: FrameChain,
   options: Parameters<PageScript["show"]>[0],
 ): Promise<Seen<Box>> {
   let seen: Seen<Box> = await callPage(scene, inner, "show", options);
@@ -118,19 +120,19 @@ async function show(
 }
 
 /** Resolves the frames that lead to an element. */
-async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Promise<Seen<Way>> {
+async function enterFrames(scene: ElementScene, locator: Locator, timeoutMs: number): Promise<Seen<FrameChain>> {
   let inner = mainFrame(scene);
   const outer: FrameSession[] = [];
-  const leading = selectorsOf(aim).slice(0, -1);
-  // Checks all selectors first: otherwise a missing frame would hide an invalid selector behind it.
-  if (leading.length > 0) await refuseInvalid(scene, [aim]);
+  const leading = selectorsOf(locator).slice(0, -1);
+  // Checks all selectors first: otherwise a describeMissingFrame frame would hide an invalid selector behind it.
+  if (leading.length > 0) await rejectInvalidSelectors(scene, [locator]);
   for (const { selector, field } of leading) {
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });
     if (found.objectId === undefined) {
       const isFinal = typeof selector !== "string";
-      return { hindrance: missing(String(found.value), selector, field), isFinal };
+      return { hindrance: describeMissingFrame(String(found.value), selector, field), isFinal };
     }
-    const frameId = await frameHeldBy(scene, inner, found.objectId);
+    const frameId = await contentFrameIdOf(scene, inner, found.objectId);
     if (frameId === undefined) throw failFields("validation-failed", { [field]: "is not a frame" });
     outer.unshift(inner);
     inner = childFrame(scene, frameId);
@@ -139,7 +141,7 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
 }
 
 /** Throws `validation-failed` for the first invalid selector. */
-async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise<void> {
+async function rejectInvalidSelectors(scene: ElementScene, aims: readonly Locator[]): Promise<void> {
   const selectors = aims.flatMap(selectorsOf).flatMap(({ selector, field }) => {
     return typeof selector === "string" ? [{ selector, field }] : [];
   });
@@ -151,22 +153,22 @@ async function refuseInvalid(scene: ElementScene, aims: readonly Aim[]): Promise
     selectors.map(({ selector }) => selector),
   );
   const invalid = selectors[index];
-  if (invalid) throw notParsed(invalid.field);
+  if (invalid) throw invalidSelectorFailure(invalid.field);
 }
 
-/** Describes which frame selector matches nothing. */
-function missing(hindrance: string, selector: Named, field: string): string {
+/** Describes why a frame selector leads to no frame. */
+function describeMissingFrame(hindrance: string, selector: Named, field: string): string {
   if (hindrance !== "") return `${field} ${hindrance}`;
   return `no element matches ${field}${typeof selector === "string" ? `, ${quoted(selector)}` : ""}`;
 }
 
-function sentence({ hindrance }: Hindrance, selector: Named, element: string): string {
+function describeHindrance({ hindrance }: Hindrance, selector: Named, element: string): string {
   if (hindrance !== "") return `${element} ${hindrance}`;
   return `no element matches ${typeof selector === "string" ? quoted(selector) : element}`;
 }
 
 /** Returns the id of the frame that an element contains, if any. Releases the element. */
-export async function frameHeldBy(
+export async function contentFrameIdOf(
   { progress }: ElementScene,
   { cdp }: FrameSession,
   objectId: string,

@@ -1,8 +1,8 @@
 import { failFields } from "../../../src/platform/errors.ts";
 import type { Ref } from "../../injected/page-refs.ts";
-import type { Aim } from "./aim.ts";
+import type { Locator } from "./locator.ts";
 
-/** Maximum number of observed documents that a session remembers. The oldest are forgotten. */
+/** Maximum number of observed documents per session. The least recently observed are dropped. */
 const capacity = 1_000;
 
 /** A document that was observed. */
@@ -19,22 +19,22 @@ export class RefRegistry {
   #last = 0;
 
   /**
-   * Returns a new number for a document. If the document already has a number, the caller must release the new number
-   * with `giveBack`.
+   * Returns a new number for a document. If the document already has a number, the caller must pass the new number to
+   * `release`.
    */
-  offer(): number {
+  allocate(): number {
     const free = this.#free.pop();
     if (free !== undefined) return free;
     this.#last += 1;
     return this.#last;
   }
 
-  /** Makes an unused number available. */
-  giveBack(epoch: number): void {
+  /** Makes a number that was not used available again. */
+  release(epoch: number): void {
     this.#free.push(epoch);
   }
 
-  note(epoch: number, document: SeenDocument): void {
+  register(epoch: number, document: SeenDocument): void {
     this.#documents.delete(epoch);
     this.#documents.set(epoch, document);
     if (this.#documents.size <= capacity) return;
@@ -46,7 +46,7 @@ export class RefRegistry {
    * Returns the element of a reference. Throws `validation-failed` if the reference is unknown or belongs to another
    * page.
    */
-  aimOf(text: string, pageId: string, path: string): Aim {
+  locatorOf(text: string, pageId: string, path: string): Locator {
     const [, epoch = 0, number = 0] = (/^s(\d+)e(\d+)$/.exec(text) ?? []).map(Number);
     const document = this.#documents.get(epoch);
     const fault = (what: string) => failFields("validation-failed", { [path === "" ? "ref" : `${path}.ref`]: what });

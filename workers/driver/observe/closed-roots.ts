@@ -7,18 +7,18 @@ import {
   worldOf,
 } from "../elements/page-world.ts";
 
-/** Functions of the script that looked for elements with closed shadow roots. */
+/** Functions of the script that reads a document: those that return doubtful elements and register closed roots. */
 const functions = {
   snapshot: { doubtful: "doubtfulElements", keep: "keepClosed" },
   content: { doubtful: "doubtfulOfContent", keep: "keepClosedOfContent" },
 } as const;
 
-/** Object group of one query, released as a whole. */
+/** CDP object group of the shadow roots, which are released together. */
 const objectGroup = "closed-roots";
 
 /**
- * Queries the browser for closed shadow roots of the doubtful elements, and registers them with the document's script.
- * Returns whether any were found.
+ * Queries the browser for closed shadow roots of elements that may have one, and registers them with the document's
+ * script. Returns whether any were found.
  */
 export async function findClosedRoots(
   scene: ElementScene,

@@ -4,7 +4,7 @@ import { CommandProgress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import {
   callPage,
-  DocumentLeft,
+  DocumentReplaced,
   type ElementScene,
   evaluateInWorld,
   type FrameSession,
@@ -12,23 +12,23 @@ import {
 } from "../elements/page-world.ts";
 
 interface Content {
-  /** HTML without scripts, forms and names. */
+  /** HTML from `serializeContent`: without scripts and forms. */
   readonly html: string;
   readonly url: string;
-  /** Whether all of it is wanted, without a search for the main content. */
+  /** Whether to convert all of the HTML. If false, the main content is extracted first. */
   readonly isPart: boolean;
 }
 
 /**
- * Shares of the remaining time: for another page that converts, for the attempt that extracts the main content, and for
- * the attempt that converts all. The rest is left for the report that the time did not suffice.
+ * Shares of the remaining time: for the attempt in the converter page, for the attempt that extracts the main content,
+ * and for the attempt that converts everything. The rest is left to report the timeout.
  */
 const shares = { elsewhere: 0.25, extraction: 0.5, whole: 0.9 };
 
-/** Name of the converter in a document's world, which pages cannot read. */
-const home = JSON.stringify(crypto.randomUUID());
+/** JSON name of the global that holds the converter in our isolated world. */
+const converterName = JSON.stringify(crypto.randomUUID());
 
-/** Pages that failed to convert for others. */
+/** Converter pages that failed or were too slow. They are not used again. */
 const failed = new WeakSet<SessionPage>();
 
 export interface MarkdownScene extends ElementScene {
@@ -36,23 +36,23 @@ export interface MarkdownScene extends ElementScene {
   readonly converter?: SessionPage | undefined;
 }
 
-/** Converts HTML to Markdown in the world of a frame's script, which loads the converter first. */
+/** Converts HTML to Markdown in the converter page, if there is one. If that fails, converts in `frame`. */
 export async function convertToMarkdown(scene: MarkdownScene, frame: FrameSession, content: Content): Promise<string> {
-  const markdown = (await convertElsewhere(scene, content)) ?? (await convertIn(scene, frame, content));
+  const markdown = (await convertInConverter(scene, content)) ?? (await convertIn(scene, frame, content));
   if (markdown !== undefined) return markdown;
-  const detail = "the page is too large to be converted within the timeout: observe it, and read parts by ref";
+  const detail = "the page is too large to convert within the timeout: observe it, and read parts of it by ref";
   throw fail("session-timeout", {}, { detail });
 }
 
-/** Converts in the converter's page. Returns undefined if there is none, if it fails or if it takes too long. */
-async function convertElsewhere({ converter, progress: whole }: MarkdownScene, content: Content) {
+/** Converts in the converter page. Returns undefined if there is none, if it fails or if it takes too long. */
+async function convertInConverter({ converter, progress: whole }: MarkdownScene, content: Content) {
   if (!converter || failed.has(converter)) return undefined;
   using progress = new CommandProgress(Math.ceil(shares.elsewhere * whole.remaining()), [whole.signal]);
   const scene = { sessionPage: converter, progress };
   const frame = mainFrame(scene);
   try {
     return await convertIn(scene, frame, content).catch(async (thrown) => {
-      if (!(thrown instanceof DocumentLeft)) throw thrown;
+      if (!(thrown instanceof DocumentReplaced)) throw thrown;
       // Loads the script.
       await callPage(scene, frame, "title");
       return convertIn(scene, frame, content);
@@ -64,7 +64,7 @@ async function convertElsewhere({ converter, progress: whole }: MarkdownScene, c
   }
 }
 
-/** Converts in a frame. Returns undefined if the time does not suffice. */
+/** Converts in our isolated world of a frame, whose page script must be loaded. Returns undefined after a timeout. */
 async function convertIn(
   scene: ElementScene,
   frame: FrameSession,
@@ -76,10 +76,13 @@ async function convertIn(
   for (const share of isPart ? [shares.whole] : [shares.extraction, shares.whole]) {
     const args = JSON.stringify([html, url, share === shares.whole]);
     const convert = () =>
-      evaluate(`Object.hasOwn(globalThis, ${home}) ? globalThis[${home}].toMarkdown(...${args}) : null`, share);
+      evaluate(
+        `Object.hasOwn(globalThis, ${converterName}) ? globalThis[${converterName}].toMarkdown(...${args}) : null`,
+        share,
+      );
     let markdown = await convert();
     if (markdown === null) {
-      await evaluate(`(globalThis[${home}] = ${markdownScript}, true)`, 1);
+      await evaluate(`(globalThis[${converterName}] = ${markdownScript}, true)`, 1);
       markdown = await convert();
     }
     if (typeof markdown === "string") return markdown;

@@ -3,8 +3,8 @@ import type { Clip } from "../../injected/page-clip.ts";
 import type { MarkBox } from "../../injected/page-marks.ts";
 import type { Ref } from "../../injected/page-refs.ts";
 import type { Scene } from "../actions/scene.ts";
-import { takeGlance } from "../capture/screenshot.ts";
-import { callIfKnown, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
+import { captureScaledViewport } from "../capture/screenshot.ts";
+import { callIfLoaded, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
 import type { FramePlace } from "./page-snapshot.ts";
 
 /** Longest side in pixels, and JPEG quality. */
@@ -13,13 +13,13 @@ export interface PictureSize {
   readonly quality: number;
 }
 
-/** Higher values cost more without showing a model more. */
+/** Size of pictures for models. Larger pictures cost more tokens without improving a model's results. */
 const modelSize: PictureSize = { longestSide: 1_280, quality: 60 };
 
-/** Longest time for a frame to cover or uncover its fields, or to return or draw boxes. */
+/** Longest wait for a frame to cover or uncover its fields, or to return or draw boxes. */
 const coverMs = 2_000;
 
-/** Elements to number in a picture, and where their frames are. */
+/** Elements to number in a picture, and the positions of their frames by document epoch. */
 export interface Marked {
   readonly refs: readonly Ref[];
   readonly places: ReadonlyMap<number, FramePlace>;
@@ -27,7 +27,7 @@ export interface Marked {
 
 /**
  * Takes the screenshot for a model, with secret and password fields covered, and a numbered box around each element of
- * `marked`. Returns undefined if a frame did not confirm its covers.
+ * `marked`. Returns undefined if a frame did not confirm that its fields are covered.
  */
 export function takeModelPicture(scene: Scene, marked?: Marked) {
   return takeCoveredPicture(scene, modelSize, marked);
@@ -36,11 +36,11 @@ export function takeModelPicture(scene: Scene, marked?: Marked) {
 /** Takes a screenshot like `takeModelPicture`, of another size. */
 export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked?: Marked) {
   const { tab } = scene.sessionPage;
-  // Frames without our script contain none of our secrets, and their passwords are dots.
+  // Frames without our script contain no secrets of the session, and show passwords as dots.
   const frames = [...tab.frames].map(({ id }) => (id === tab.mainFrameId ? mainFrame(scene) : childFrame(scene, id)));
   const call = (name: "coverFields" | "uncoverFields") => (frame: FrameSession) =>
     within(
-      callIfKnown(scene, frame, name).then((isCovered) => ({ frame, isCovered })),
+      callIfLoaded(scene, frame, name).then((isCovered) => ({ frame, isCovered })),
       coverMs,
       undefined,
     );
@@ -48,7 +48,7 @@ export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked
   try {
     if (covered.includes(undefined)) return undefined;
     const boxes = marked ? await boxesIn(scene, frames, marked) : [];
-    const { parts, size: taken } = await takeGlance(scene, size.longestSide, size.quality);
+    const { parts, size: taken } = await captureScaledViewport(scene, size.longestSide, size.quality);
     return { data: await draw(scene, Buffer.concat(parts), boxes), ...taken };
   } finally {
     const left = covered.flatMap((each) => (each?.isCovered ? each.frame : []));
@@ -59,7 +59,7 @@ export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked
 /** Returns the visible boxes of elements, in the viewport of the page. */
 async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, places }: Marked): Promise<MarkBox[]> {
   const asked = frames.map(async (frame) => {
-    const boxes = await within(callIfKnown(scene, frame, "markedBoxes", refs), coverMs, undefined);
+    const boxes = await within(callIfLoaded(scene, frame, "markedBoxes", refs), coverMs, undefined);
     return (boxes ?? []).flatMap(({ epoch, number, ...box }) => {
       const place = places.get(epoch);
       const mark = frame.isMain ? `${number}` : `s${epoch}e${number}`;
@@ -69,7 +69,7 @@ async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, pl
   return (await Promise.all(asked)).flat();
 }
 
-/** Moves a box of a frame to the page. Returns nothing if the frame shows nothing of the box. */
+/** Converts a box of a frame to the page's viewport. Returns an empty list if the frame shows nothing of the box. */
 function placeBox(mark: string, { left, top, right, bottom }: Clip, { clip, origin: { x, y } }: FramePlace): MarkBox[] {
   const seen = {
     left: Math.max(left, clip?.left ?? left),

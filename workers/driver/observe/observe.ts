@@ -14,25 +14,27 @@ import { crashedFailure } from "../../pages/tab.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
 import { browserFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
-import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
-import { persist } from "../elements/reach.ts";
+import { callPage, DocumentReplaced, mainFrame } from "../elements/page-world.ts";
+import { retryUntilTimeout } from "../elements/reach.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 import { takeModelPicture } from "./model-picture.ts";
 import { type PageSnapshot, snapshotPage } from "./page-snapshot.ts";
 import { readElement } from "./read-element.ts";
 
-/** Largest snapshot in bytes, and the default. */
+/** Maximum size of a snapshot in bytes, and the default of `max_bytes`. */
 const maxBytes = 24_576;
 
-/** Output limit of a search before masking, so that the size reveals nothing about masked matches. */
+/**
+ * Output limit of a search in bytes before masking. It is fixed, so that the size reveals nothing about masked matches.
+ */
 const maxFound = 8 * maxBytes;
 
-/** Bytes beyond the output limit, by which a secret is found that a page splits over lines and the limit cuts. */
+/** Bytes read beyond the output limit, to find secrets that the limit cuts, also if a page splits them over lines. */
 const extraBytes = 1_024;
 
-/** Milliseconds per document for a snapshot. */
+/** Time budget in milliseconds per document for a snapshot. */
 const snapshotMs = 120;
-/** Milliseconds per document for a search, which may miss its match if it stops early. */
+/** Time budget in milliseconds per document for a search. A search that stops early may miss matches. */
 const searchMs = 500;
 
 /** Milliseconds without changes after which a page counts as settled. */
@@ -63,7 +65,7 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
   };
   try {
     if (ref !== undefined) return await readElement(scene, ref, offset, room);
-    const snapshotting = persist(scene, async () => ({
+    const snapshotting = retryUntilTimeout(scene, async () => ({
       value: await snapshotPage(scene, mainFrame(scene), scene.refs, pageOptions),
     }));
     // Marks need the references of the snapshot, so only a picture without marks is taken at the same time.
@@ -97,13 +99,13 @@ const maskLines = (lines: readonly string[], mask: TextMask | undefined): readon
 /** Returns the references of the elements in a snapshot's lines. */
 function refsIn(lines: readonly string[]): Ref[] {
   return lines.flatMap((line) => {
-    // Texts of the page are quoted.
+    // Quoted strings are texts of the page, which may contain fake references.
     const [, epoch, number] = / ref=s(\d+)e(\d+)/.exec(line.replace(/"(?:[^"\\]|\\.)*"/g, "")) ?? [];
     return number === undefined ? [] : [{ epoch: Number(epoch), number: Number(number) }];
   });
 }
 
-/** Resolves when the page has settled after an action, or after 3 s. */
+/** Resolves when the page has settled after an action, or after `settleMs`. */
 export async function waitUntilSettled(scene: ObserveScene): Promise<void> {
   const { sessionPage, progress } = scene;
   const { tab } = sessionPage;
@@ -118,7 +120,7 @@ export async function waitUntilSettled(scene: ObserveScene): Promise<void> {
       const isMoot = () => tab.started > started || tab.isClosed || tab.isCrashed;
       await tab.changes.before(quiet, isMoot, progress, timeoutMs);
     } catch (thrown) {
-      if (!(thrown instanceof DocumentLeft)) throw browserFailure(thrown);
+      if (!(thrown instanceof DocumentReplaced)) throw browserFailure(thrown);
       await progress.race(delay(20));
       continue;
     }

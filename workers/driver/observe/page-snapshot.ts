@@ -5,23 +5,25 @@ import { plain, says } from "../../injected/plain-text.ts";
 import type { NestedFrame } from "../../injected/snapshot-lines.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
 import { callForObject, callPage, childFrame, type ElementScene, type FrameSession } from "../elements/page-world.ts";
-import { frameHeldBy } from "../elements/reach.ts";
+import { contentFrameIdOf } from "../elements/reach.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 import { findClosedRoots } from "./closed-roots.ts";
 import { findListeners, mayFindListeners } from "./press-listeners.ts";
 
 /** Maximum number and depth of visited frames. */
 const maxFrames = 32;
-const deepest = 4;
+const maxDepth = 4;
 
-/** Longest wait for the listeners of the page, and of an inner frame. They take some milliseconds on a quiet machine. */
+/**
+ * Longest wait for the listeners of the main frame, and of a child frame. A query takes a few milliseconds when idle.
+ */
 const listenersMs = { page: 1_000, inner: 250 };
 
-/** Longest time for a frame. A frame that hangs is left out. */
+/** Longest time for a child frame. A frame that hangs is left out. */
 const frameMs = 1_000;
 
 export interface PageSnapshotOptions extends Pick<SnapshotOptions, "isWhole" | "find" | "room" | "timeMs"> {
-  /** Masks secrets that a search must not match: a client could probe them. */
+  /** Masks secrets before matches are selected. Otherwise a client could probe a secret by searching for its text. */
   readonly mask: TextMask | undefined;
 }
 
@@ -58,29 +60,29 @@ export async function snapshotPage(
 async function snapshotFrame(
   walk: SnapshotWalk,
   frame: FrameSession,
-  way: readonly Ref[],
+  framePath: readonly Ref[],
   { clip, origin }: FramePlace,
 ): Promise<PageSnapshot> {
   const { scene, refs, options } = walk;
-  const epoch = refs.offer();
+  const epoch = refs.allocate();
   const { mask, ...sought } = options;
   const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
   const listen = () => sought.find === "" && findListeners(scene, frame, listenersMs[frame.isMain ? "page" : "inner"]);
-  // Asked last if the answer is probably empty: the snapshot is transferred and parsed in the meantime.
+  // If the query will probably find nothing, it runs at the same time as the snapshot. Otherwise it must run first.
   const isLast = !mayFindListeners(frame);
   if (!isLast) await listen();
   let [snapshot, isOutdated] = await Promise.all([callPage(scene, frame, "takeSnapshot", whole), isLast && listen()]);
   if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame, "snapshot"))) isOutdated = true;
   if (isOutdated) snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
-  if (snapshot.epoch !== epoch) refs.giveBack(epoch);
-  if (clip || way.length === 0) walk.places.set(snapshot.epoch, { clip, origin });
-  refs.note(snapshot.epoch, { pageId: scene.sessionPage.id, frame: way });
+  if (snapshot.epoch !== epoch) refs.release(epoch);
+  if (clip || framePath.length === 0) walk.places.set(snapshot.epoch, { clip, origin });
+  refs.register(snapshot.epoch, { pageId: scene.sessionPage.id, frame: framePath });
   const lines = mask ? await numberMatches(walk, frame, mask, snapshot) : snapshot.lines;
-  const isDeep = way.length >= deepest;
+  const isDeep = framePath.length >= maxDepth;
   const shown = isDeep ? [] : snapshot.frames.slice(0, walk.framesLeft);
   walk.framesLeft -= shown.length;
   const inner = await Promise.all(
-    shown.map((each) => within(snapshotChild(walk, frame, [...way, each.ref], each), frameMs, undefined)),
+    shown.map((each) => within(snapshotChild(walk, frame, [...framePath, each.ref], each), frameMs, undefined)),
   );
   const { title, scroll, height } = snapshot;
   const isCut = snapshot.isCut || shown.length < snapshot.frames.length || inner.some((each) => each?.isCut ?? true);
@@ -88,8 +90,8 @@ async function snapshotFrame(
 }
 
 /**
- * Returns the matches whose masked line still contains the text, and numbers their elements. All other lines become
- * undefined.
+ * Returns the lines whose masked text still contains the searched text, with numbers for their elements, and the lines
+ * of frames. All other lines become undefined.
  */
 async function numberMatches(
   { scene, options }: SnapshotWalk,
@@ -115,16 +117,16 @@ async function numberMatches(
 async function snapshotChild(
   walk: SnapshotWalk,
   frame: FrameSession,
-  way: readonly Ref[],
+  framePath: readonly Ref[],
   { ref, clip, origin }: NestedFrame,
 ): Promise<PageSnapshot | undefined> {
   const { scene } = walk;
-  // An invisible frame is part of whole-page snapshots and searches only.
+  // A frame out of view is included only in whole-page snapshots and in searches.
   if (!clip && !walk.options.isWhole && walk.options.find === "") return undefined;
   try {
     const { objectId } = await callForObject(scene, frame, "elementOf", ref);
-    const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
-    return frameId ? await snapshotFrame(walk, childFrame(scene, frameId), way, { clip, origin }) : undefined;
+    const frameId = objectId && (await contentFrameIdOf(scene, frame, objectId));
+    return frameId ? await snapshotFrame(walk, childFrame(scene, frameId), framePath, { clip, origin }) : undefined;
   } catch (thrown) {
     // A failing frame is left out. An aborted command fails the snapshot.
     if (scene.progress.signal.aborted) throw thrown;

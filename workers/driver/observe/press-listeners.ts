@@ -10,14 +10,14 @@ import {
   worldOf,
 } from "../elements/page-world.ts";
 
-/** Listeners that make an element react to a person's click, tap or drag. */
+/** Types of events whose listeners make an element react to a click, tap or drag. */
 const pressTypes =
   /^(?:click|dblclick|auxclick|contextmenu|mousedown|mouseup|pointerdown|pointerup|touchstart|touchend|dragstart)$/;
 
-/** Maximum elements with listeners to resolve per snapshot, about 0.1 ms each. Later snapshots resolve the others. */
+/** Maximum number of elements resolved per snapshot, about 0.1 ms each. Later snapshots resolve the others. */
 const maxNew = 600;
 
-/** Milliseconds after which a query counts as slow. The next query then waits ten times as long as this one took. */
+/** Milliseconds after which a query counts as slow. No query then starts for ten times the time that it took. */
 const slowMs = 100;
 
 /** Known listeners of a document. */
@@ -27,11 +27,12 @@ interface KnownListeners {
   readonly nodes: Set<number>;
 }
 
+/** State of a frame's document. */
 interface State {
   readonly world: number;
-  /** Undefined for a document with too many listeners, which is not asked again. */
+  /** Undefined for a document with too many listeners, which is not queried again. */
   readonly known: KnownListeners | undefined;
-  /** Time of the next query. Infinite while a query runs. */
+  /** Earliest time of the next query, by `performance.now()`. Infinite while a query runs. */
   nextAt: number;
   /** Whether the last query registered elements. */
   isChanging: boolean;
@@ -41,14 +42,15 @@ const states = new WeakMap<FrameSession["cdp"], Map<string, State>>();
 
 /**
  * Queries the browser for the elements of a frame that listen for presses, and registers them with the document's
- * script. No script can see the listeners of a page. React marks the elements of its handlers by an empty listener, too.
- * Waits at most `waitMs`. A slower answer is registered for later snapshots. Returns whether elements were registered.
+ * script, because scripts cannot list listeners. This also finds React's handlers: React adds an empty listener to
+ * their elements. Waits at most `waitMs`. A later result counts for later snapshots. Returns whether elements were
+ * registered.
  */
 export async function findListeners(scene: ElementScene, frame: FrameSession, waitMs: number): Promise<boolean> {
   return within(updateListeners(scene, frame), waitMs, false);
 }
 
-/** Whether the next query of a frame probably registers elements: it is the first, or the last one did. */
+/** Whether the next query of a frame will probably find new elements: it is the first query, or the last query did. */
 export function mayFindListeners(frame: FrameSession): boolean {
   const state = states.get(frame.cdp)?.get(frame.frameId);
   return state === undefined || state.world !== worldOf(frame) || state.isChanging;
@@ -59,12 +61,12 @@ async function updateListeners(scene: ElementScene, frame: FrameSession): Promis
   const documents = states.get(cdp) ?? new Map<string, State>();
   states.set(cdp, documents);
   const last = documents.get(frameId);
-  // The frame may have left the document since.
+  // If the world differs, the frame has another document since the last query.
   if (last && last.world === worldOf(frame)) {
     const result = await queryIfDue(scene, frame, last);
     if (result !== "left") return result === "registered";
   }
-  const state = await enter(scene, frame);
+  const state = await createState(scene, frame);
   if (!state) return false;
   documents.set(frameId, state);
   const result = await queryIfDue(scene, frame, state);
@@ -74,7 +76,7 @@ async function updateListeners(scene: ElementScene, frame: FrameSession): Promis
 
 type QueryResult = "registered" | "none" | "left" | "too many";
 
-/** Queries the listeners unless a query runs, or was slow a short time ago: a page must not slow each snapshot down. */
+/** Queries the listeners, unless a query runs, or a recent one was slow: a page must not slow down every snapshot. */
 async function queryIfDue(scene: ElementScene, frame: FrameSession, state: State): Promise<QueryResult> {
   const beganAt = performance.now();
   if (!state.known || beganAt < state.nextAt) return "none";
@@ -96,12 +98,16 @@ async function query(
   known: KnownListeners,
 ): Promise<QueryResult> {
   try {
-    const asked = frame.cdp.send("DOMDebugger.getEventListeners", { objectId: known.root, depth: -1, pierce: false });
-    const { listeners } = await scene.progress.race(asked);
+    const response = frame.cdp.send("DOMDebugger.getEventListeners", {
+      objectId: known.root,
+      depth: -1,
+      pierce: false,
+    });
+    const { listeners } = await scene.progress.race(response);
     const nodes = listeners.flatMap(({ type, backendNodeId = 0 }) => (pressTypes.test(type) ? [backendNodeId] : []));
-    const news = [...new Set(nodes)].filter((node) => !known.nodes.has(node)).slice(0, maxNew);
-    if (news.length === 0) return "none";
-    await register(scene, frame, world, known, news);
+    const newNodes = [...new Set(nodes)].filter((node) => !known.nodes.has(node)).slice(0, maxNew);
+    if (newNodes.length === 0) return "none";
+    await register(scene, frame, world, known, newNodes);
     return "registered";
   } catch (thrown) {
     if (scene.progress.signal.aborted) throw thrown;
@@ -110,11 +116,11 @@ async function query(
 }
 
 /**
- * Prepares the queries of a document. The root is an object of the page's own world: the browser then lists the listeners
- * of that world, without inner frames and shadow trees. With `pierce`, Chromium 156 lists all worlds, but the shadow
- * roots that it lists are unusable afterwards, and some renderers crash.
+ * Prepares the queries of a document. The root is resolved in the page's own world, because the browser lists only the
+ * listeners of the root's world, without child frames and shadow trees. With `pierce`, Chromium 156 lists all worlds,
+ * but the shadow roots that it lists are unusable afterwards, and some renderers crash.
  */
-async function enter(scene: ElementScene, frame: FrameSession): Promise<State | undefined> {
+async function createState(scene: ElementScene, frame: FrameSession): Promise<State | undefined> {
   const { cdp } = frame;
   const { objectId } = await callForObject(scene, frame, "listenersRoot");
   const world = worldOf(frame);
@@ -132,12 +138,12 @@ async function register(
   frame: FrameSession,
   world: number,
   known: KnownListeners,
-  news: readonly number[],
+  newNodes: readonly number[],
 ): Promise<void> {
   const { cdp } = frame;
-  // A group per document: its objects are released together while other frames of the session may be queried.
+  // One group per document, so that releasing it does not affect queries of other frames in the same session.
   const objectGroup = `listeners-${world}`;
-  const resolving = news.map((backendNodeId) =>
+  const resolving = newNodes.map((backendNodeId) =>
     cdp.send("DOM.resolveNode", { backendNodeId, executionContextId: world, objectGroup }).then(
       ({ object: { objectId } }) => (objectId === undefined ? [] : [new HeldObject(objectId)]),
       () => [],
@@ -145,8 +151,8 @@ async function register(
   );
   try {
     const held = await scene.progress.race(Promise.all(resolving));
-    await callPage(scene, frame, "noteListening", ...held.flat());
-    for (const node of news) known.nodes.add(node);
+    await callPage(scene, frame, "registerListening", ...held.flat());
+    for (const node of newNodes) known.nodes.add(node);
   } finally {
     cdp.send("Runtime.releaseObjectGroup", { objectGroup }).catch(() => undefined);
   }

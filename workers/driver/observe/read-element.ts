@@ -6,14 +6,18 @@ import type { Scene } from "../actions/scene.ts";
 import { callPage, mainFrame } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
 
-/** Bytes of a line besides its text. */
+/** Bytes reserved for the parts of the line other than its text. */
 const lineBytes = 64;
 
-/** Returns a part of an element's value or text, as a snapshot of one line. */
+/**
+ * Returns a part of an element's value or text as a snapshot of one line. `offset` is in code points, `room` in bytes.
+ */
 export async function readElement(scene: Scene, ref: string, offset: number, room: number): Promise<Observation> {
   const { sessionPage, viewport, refs, secrets } = scene;
-  const aim = refs.aimOf(ref, sessionPage.id, "");
-  const text = await reachElement(scene, aim, ({ inner }) => callPage(scene, inner, "readElementText", aim.selector));
+  const locator = refs.locatorOf(ref, sessionPage.id, "");
+  const text = await reachElement(scene, locator, ({ inner }) =>
+    callPage(scene, inner, "readElementText", locator.selector),
+  );
   const { title, scroll, height } = await callPage(scene, mainFrame(scene), "readPageHead");
   // Masked before the cut, because part of a secret would not be recognized.
   const masked = secrets.textMask()?.apply(text) ?? withoutMargins(text);
@@ -30,7 +34,7 @@ export async function readElement(scene: Scene, ref: string, offset: number, roo
   });
 }
 
-/** Cuts a part of at most `room` bytes of JSON. Offsets are in code points. */
+/** Returns the part from `offset` that takes at most `room` bytes of JSON. Offsets are in code points. */
 function cutText(text: string, offset: number, room: number): { part: string; nextOffset: number | undefined } {
   const points = [...text].slice(offset);
   let left = room;

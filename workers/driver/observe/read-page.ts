@@ -7,28 +7,28 @@ import { crashedFailure } from "../../pages/tab.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
 import { browserFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
-import { wholeFrame } from "../elements/aim.ts";
+import { wholeFrame } from "../elements/locator.ts";
 import { callForObject, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
-import { frameHeldBy, reachElement } from "../elements/reach.ts";
+import { contentFrameIdOf, reachElement } from "../elements/reach.ts";
 import { findClosedRoots } from "./closed-roots.ts";
 import { convertToMarkdown, type MarkdownScene } from "./markdown.ts";
 
 /** Default size of a part in bytes. */
 const usualBytes = 24_576;
 
-/** Maximum characters of the content of a page with its frames, as HTML. */
+/** Maximum characters of HTML for a page with its frames. */
 const maxContent = 4 * 1024 * 1024;
-/** Share of the remaining time for the content of a document or a frame. A frame that hangs is left out. */
+/** Share of the remaining time for reading a document, and for each child frame. A frame that hangs is left out. */
 const contentShare = 0.4;
 
 /** Maximum number and depth of frames. Further frames are left out. */
 const maxFrames = 32;
-const deepest = 4;
+const maxDepth = 4;
 
-/** Characters that are written at a time, because other sessions share the thread. */
+/** Characters written before other sessions get a turn on the thread. */
 const writtenAtOnce = 65_536;
 
-/** Functions of the script that reads a document, and of the script that reads an element by ref. */
+/** Names of the functions for reading a document, and for reading an element by ref. */
 const readers = {
   document: { hosts: "content", holder: "contentHolder", forget: "forgetContent" },
   element: { hosts: "snapshot", holder: "elementHolder", forget: "forgetElement" },
@@ -38,9 +38,10 @@ const readers = {
 interface Reading {
   readonly scene: Scene & MarkdownScene;
   readonly mask: TextMask | undefined;
-  /** Marks frames, and names them in each document. The page cannot read the token. */
+  /** Prefix of each frame's placeholder, and the key of the frames in each document's script. Pages cannot read it. */
   readonly token: string;
   framesLeft: number;
+  /** Characters left until `maxContent`. */
   left: number;
 }
 
@@ -49,11 +50,11 @@ export async function readPage(scene: Scene & MarkdownScene, request: ReadReques
   const { sessionPage, refs, secrets } = scene;
   const { ref, offset = 0, maxBytes = usualBytes } = request;
   if (sessionPage.isCrashed) throw crashedFailure();
-  const aim = ref === undefined ? wholeFrame([], "") : refs.aimOf(ref, sessionPage.id, "");
-  const element = typeof aim.selector === "string" ? null : aim.selector;
+  const locator = ref === undefined ? wholeFrame([], "") : refs.locatorOf(ref, sessionPage.id, "");
+  const element = typeof locator.selector === "string" ? null : locator.selector;
   const mask = secrets.textMask();
   try {
-    const markdown = await reachElement(scene, aim, async ({ inner }) => {
+    const markdown = await reachElement(scene, locator, async ({ inner }) => {
       const token = `frame-${crypto.randomUUID()}-`;
       const reading: Reading = { scene, mask, token, framesLeft: maxFrames, left: maxContent };
       const seen = await readDocument(reading, inner, element, 0);
@@ -87,7 +88,7 @@ async function readDocument(
     reading.left -= parts.length;
     const html = await writeParts(parts.split("\u0001"), reading.mask);
     const inner =
-      depth < deepest && frames > 0 ? await readFrames(reading, { frame, holder, count: frames }, depth) : [];
+      depth < maxDepth && frames > 0 ? await readFrames(reading, { frame, holder, count: frames }, depth) : [];
     const marks = new RegExp(`${token}(\\d+);`, "g");
     return { value: { html: html.replace(marks, (_, index) => inner[Number(index)] ?? ""), url } };
   } finally {
@@ -116,7 +117,7 @@ function readFrames(reading: Reading, { frame, holder, count }: ReadParent, dept
   const { scene, token } = reading;
   const read = async (index: number): Promise<string> => {
     const { objectId } = await callForObject(scene, frame, holder, token, index);
-    const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
+    const frameId = objectId && (await contentFrameIdOf(scene, frame, objectId));
     if (!frameId) return "";
     const seen = await readDocument(reading, childFrame(scene, frameId), null, depth + 1);
     return "value" in seen ? seen.value.html : "";
@@ -138,7 +139,7 @@ function readFrames(reading: Reading, { frame, holder, count }: ReadParent, dept
   );
 }
 
-/** Writes markup and texts in turn as HTML. Texts are masked before they are converted, which escapes characters. */
+/** Joins alternating markup and texts to HTML. Texts are masked before the Markdown conversion adds its own escapes. */
 async function writeParts(parts: readonly string[], mask: TextMask | undefined): Promise<string> {
   const written: string[] = [];
   let left = writtenAtOnce;
@@ -161,10 +162,13 @@ const tooLarge = () =>
   fail(
     "driver-error",
     {},
-    { detail: "the page is too large to be read as a whole: observe it, and read parts by ref" },
+    { detail: "the page is too large to read as a whole: observe it, and read parts of it by ref" },
   );
 
-/** Cuts a part of at most `room` bytes, which ends at the end of a line if possible. Offsets are in code points. */
+/**
+ * Returns the part from `offset` that takes at most `room` bytes. The part ends at the end of a line, unless that would
+ * halve it. Offsets are in code points.
+ */
 function cutPart(markdown: string, offset: number, room: number): Pick<ReadResponse, "markdown" | "nextOffset"> {
   let from = 0;
   for (let skipped = 0; skipped < offset && from < markdown.length; skipped += 1) from += sizeAt(markdown, from);

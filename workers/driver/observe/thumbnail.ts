@@ -1,10 +1,10 @@
 import type { Scene } from "../actions/scene.ts";
-import { takeGlance } from "../capture/screenshot.ts";
+import { captureScaledViewport } from "../capture/screenshot.ts";
 import { type PictureSize, takeCoveredPicture } from "./model-picture.ts";
 
 const maxBytes = 12 * 1_024;
 
-/** Sizes to try. Most pages have 3 to 8 kB at the first one; only pages of noise need the others. */
+/** Sizes to try in order. At the first size most pages take 3 to 8 kB. Only pages of noise need the others. */
 const sizes: readonly PictureSize[] = [
   { longestSide: 320, quality: 50 },
   { longestSide: 320, quality: 20 },
@@ -22,7 +22,7 @@ type TakePicture = (size: PictureSize) => Promise<Partial<ThumbnailPicture> | un
 /** Takes a JPEG of at most 320 pixels a side and 12 KiB of the viewport. */
 export function takeThumbnail(scene: Scene): Promise<ThumbnailPicture | undefined> {
   return takeSmall(async ({ longestSide, quality }) => {
-    const { parts, size } = await takeGlance(scene, longestSide, quality);
+    const { parts, size } = await captureScaledViewport(scene, longestSide, quality);
     return { data: Buffer.concat(parts), ...size };
   });
 }

@@ -2,7 +2,7 @@ import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import type { Tab } from "../../pages/tab.ts";
-import { callIfKnown, mainFrame } from "../elements/page-world.ts";
+import { callIfLoaded, mainFrame } from "../elements/page-world.ts";
 
 /** Longest wait, after the input was acknowledged, for the page to finish handling it. */
 const busyMs = 1_000;
@@ -13,9 +13,9 @@ const beginMs = 500;
 /** Longest wait for a requested tab to open. */
 const openMs = 1_000;
 
-interface Outcome {
+interface ActionOutcome {
   readonly opened: readonly SessionPage[];
-  /** Title of the document that the action ran in. Undefined if unknown, or if the document may be gone. */
+  /** Title of the document that the action ran in. Undefined if unknown, or if a navigation may have replaced it. */
   readonly title: string | undefined;
 }
 
@@ -23,7 +23,7 @@ interface Outcome {
  * Waits for the effects of an action: navigations until they commit or end, new tabs until they open. Effects that
  * begin after the action ended are not awaited.
  */
-export class Aftermath {
+export class ActionEffects {
   readonly #pages: PageRegistry;
   readonly #page: SessionPage;
   readonly #tab: Tab;
@@ -40,49 +40,54 @@ export class Aftermath {
   }
 
   /**
-   * Resolves with the result once the action is over. `givenTitle` is the title, if the page reported it after handling all
-   * its input.
+   * Resolves with the result once all awaited effects have ended. `reportedTitle` is the title, if the page reported it
+   * after handling all its input.
    */
-  async settle(progress: Progress, givenTitle: string | undefined): Promise<Outcome> {
+  async settle(progress: Progress, reportedTitle: string | undefined): Promise<ActionOutcome> {
     const { changes } = this.#pages;
     const tab = this.#tab;
-    const title = await changes.before(this.#handled(progress, givenTitle), () => this.#isOver(), progress, busyMs);
-    if (this.#hasAsked()) await changes.until(() => this.#hasBegun() || undefined, progress, beginMs);
+    const title = await changes.before(
+      this.#whenHandled(progress, reportedTitle),
+      () => this.#isOver(),
+      progress,
+      busyMs,
+    );
+    if (this.#hasRequested()) await changes.until(() => this.#hasBegun() || undefined, progress, beginMs);
     if (this.#hasBegun()) await changes.until(() => !tab.isLeaving || tab.isClosed || undefined, progress);
-    const wanted = tab.windows - this.#before.windows;
-    const hasOpenedAll = () => (this.#newPages().length >= wanted ? true : undefined);
-    if (wanted > 0) await changes.until(hasOpenedAll, progress, openMs);
+    const requestedWindows = tab.windows - this.#before.windows;
+    const hasOpenedAll = () => (this.#newPages().length >= requestedWindows ? true : undefined);
+    if (requestedWindows > 0) await changes.until(hasOpenedAll, progress, openMs);
     return { opened: this.#newPages(), title: this.#isOver() ? undefined : title };
   }
 
   /**
-   * Resolves when the page has handled all its input. The browser sends the events of earlier effects before these
-   * answers. Returns the title if our script runs in the document.
+   * Resolves when the page has handled all its input, with the title if our script runs in the document. The responses
+   * to the commands arrive after the events of all earlier effects.
    */
-  async #handled(progress: Progress, givenTitle: string | undefined): Promise<string | undefined> {
+  async #whenHandled(progress: Progress, reportedTitle: string | undefined): Promise<string | undefined> {
     const { session, sessions } = this.#tab;
     const others = [...sessions].filter((each) => each !== session);
     const answers = others.map((each) => each.send("Page.enable").catch(() => undefined));
-    const [title] = await Promise.all([givenTitle ?? this.#askTitle(progress), ...answers]);
+    const [title] = await Promise.all([reportedTitle ?? this.#readTitle(progress), ...answers]);
     return title;
   }
 
-  async #askTitle(progress: Progress): Promise<string | undefined> {
+  async #readTitle(progress: Progress): Promise<string | undefined> {
     const scene = { sessionPage: this.#page, progress };
-    const title = await callIfKnown(scene, mainFrame(scene), "title").catch(() => undefined);
+    const title = await callIfLoaded(scene, mainFrame(scene), "title").catch(() => undefined);
     if (title === undefined) await this.#tab.session.send("Page.enable").catch(() => undefined);
     return title;
   }
 
   /**
-   * Returns whether the page's answers need not be awaited: an effect was requested or began, or the page closed or
+   * Whether the page's responses need not be awaited: a navigation was requested or started, or the page closed or
    * crashed.
    */
   #isOver(): boolean {
-    return this.#hasAsked() || this.#hasBegun() || this.#tab.isClosed || this.#tab.isCrashed;
+    return this.#hasRequested() || this.#hasBegun() || this.#tab.isClosed || this.#tab.isCrashed;
   }
 
-  #hasAsked(): boolean {
+  #hasRequested(): boolean {
     return this.#tab.requested > this.#before.requested;
   }
 
