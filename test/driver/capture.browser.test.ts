@@ -137,7 +137,7 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     await session.navigate({ url: site.url("/tall?pixels=50000") });
     await expect(session.capture({ kind: SCREENSHOT, fullPage: true, timeoutMs: 1 })).rejects.toMatchObject({
       slug: "session-timeout",
-      detail: "the page did not answer within 1 ms: try again, or allow more time",
+      detail: "the page did not respond within 1 ms: try again, or increase timeout_ms",
     });
   });
 });

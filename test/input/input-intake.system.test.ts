@@ -15,22 +15,22 @@ const keys = (from: number, count: number) => Array.from({ length: count }, (_, 
 
 /** An input queue for a session in Anna's control, whose player accepts `room` keys at first. */
 function makeIntake(room = Number.POSITIVE_INFINITY) {
-  const played: string[] = [];
+  const dispatched: string[] = [];
   const ended = new AbortController();
-  let eased = Promise.withResolvers<void>();
+  let roomFreed = Promise.withResolvers<void>();
   let left = room;
   let releases = 0;
   const quiet = { drop: () => {}, release: async () => {}, settled: async () => {}, changed: () => {} };
   const control = new SessionControl(quiet);
   control.learn({ controlEpoch: 1n, holderClientId: "anna" });
   const inputQueue = {
-    get eased() {
-      return eased.promise;
+    get roomFreed() {
+      return roomFreed.promise;
     },
     push(events: readonly InputEvent[]) {
       const taken = events.slice(0, left);
       left -= taken.length;
-      for (const { event } of taken) played.push(event.case === "keyDown" ? event.value.key : "?");
+      for (const { event } of taken) dispatched.push(event.case === "keyDown" ? event.value.key : "?");
       return { accepted: taken.length, dropped: 0 };
     },
     release: () => {
@@ -40,14 +40,14 @@ function makeIntake(room = Number.POSITIVE_INFINITY) {
   const intake = new InputIntake({ inputQueue, control, ended: ended.signal, onInput: () => undefined });
   return {
     intake,
-    played,
+    dispatched,
     control,
     ended,
     /** Accepts more keys. */
     ease(more: number) {
       left += more;
-      eased.resolve();
-      eased = Promise.withResolvers();
+      roomFreed.resolve();
+      roomFreed = Promise.withResolvers();
     },
     releases: () => releases,
   };
@@ -66,53 +66,53 @@ async function lastOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
 }
 
 test("takes a repeated part once, and refuses a part whose predecessor is missing", async () => {
-  const { intake, played } = makeIntake();
+  const { intake, dispatched } = makeIntake();
   const first = { events: keys(0, 2) };
   const second = { events: keys(2, 2) };
   expect(await lastOf(intake.follow(partsOf(first), never))).toMatchObject({ number: 1, accepted: 2, dropped: 0 });
   expect(await lastOf(intake.follow(partsOf(first, second), never))).toMatchObject({ number: 2, accepted: 4 });
-  expect(played).toEqual(["0", "1", "2", "3"]);
+  expect(dispatched).toEqual(["0", "1", "2", "3"]);
   await expect(lastOf(intake.follow(partsOf({ number: 4, events: keys(9, 1) }), never))).rejects.toThrow(
     "expected input part 3, got 4",
   );
   // Another stream has its own sequence numbers.
   await lastOf(intake.follow(partsOf({ streamId: "two", events: keys(4, 1) }), never));
-  expect(played).toEqual(["0", "1", "2", "3", "4"]);
+  expect(dispatched).toEqual(["0", "1", "2", "3", "4"]);
 });
 
 test("waits for room whichever of two calls brings a part, and ends with the session", async () => {
-  const { intake, played, ease, ended } = makeIntake(3);
+  const { intake, dispatched, ease, ended } = makeIntake(3);
   const calls = [1, 2].map(() => lastOf(intake.follow(partsOf({ events: keys(0, 8) }), never)));
   const third = lastOf(intake.follow(partsOf({ streamId: "two", events: keys(20, 8) }), never));
-  await expect.poll(() => played).toEqual(["0", "1", "2"]);
+  await expect.poll(() => dispatched).toEqual(["0", "1", "2"]);
   ease(2);
-  await expect.poll(() => played.length).toBe(5);
+  await expect.poll(() => dispatched.length).toBe(5);
   ease(3);
   for (const call of calls) expect(await call).toMatchObject({ number: 1, accepted: 8, dropped: 0 });
-  expect(played).toEqual(["0", "1", "2", "3", "4", "5", "6", "7"]);
+  expect(dispatched).toEqual(["0", "1", "2", "3", "4", "5", "6", "7"]);
   ended.abort(fail("session-destroyed", { ended_reason: "deleted", ended_at: "" }, { detail: "ended" }));
   await expect(third).rejects.toMatchObject({ slug: "session-destroyed" });
 });
 
 test("drops input of a client without control, and queued input when control is lost", async () => {
-  const { intake, played, ease, releases } = makeIntake(1);
+  const { intake, dispatched, ease, releases } = makeIntake(1);
   const stranger = intake.follow(partsOf({ clientId: "ben", events: keys(9, 2), release: true }), never);
   expect(await lastOf(stranger)).toMatchObject({ number: 1, accepted: 0, dropped: 2 });
   // Ben must not release Anna's keys.
   expect(releases()).toBe(0);
   const waits = lastOf(intake.follow(partsOf({ streamId: "three", events: keys(0, 3), release: true }), never));
-  await expect.poll(() => played).toEqual(["0"]);
+  await expect.poll(() => dispatched).toEqual(["0"]);
   const context = create(CommandContextSchema, { controlEpoch: 2n, holderClientId: "ben" });
   const taken = intake.follow(partsOf({ streamId: "two", clientId: "ben", context, release: true }), never);
   expect(await lastOf(taken)).toMatchObject({ number: 1 });
   expect(releases()).toBe(1);
   ease(9);
   expect(await waits).toMatchObject({ number: 1, accepted: 1, dropped: 2 });
-  expect(played).toEqual(["0"]);
+  expect(dispatched).toEqual(["0"]);
 });
 
-test("delivers input once and in order over a sender whose calls keep breaking", async () => {
-  const { intake, played } = makeIntake();
+test("delivers input once and in order over a line whose calls keep breaking", async () => {
+  const { intake, dispatched } = makeIntake();
   let seed = 7;
   const draw = (below: number): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -153,7 +153,7 @@ test("delivers input once and in order over a sender whose calls keep breaking",
   for (let sequence = 1; sequence <= count; sequence += 1) await sender.send({ events: keys(sequence, 1), sequence });
   await sender.drained();
   expect(failures).toEqual([]);
-  expect(played).toEqual(Array.from({ length: count }, (_, index) => String(index + 1)));
+  expect(dispatched).toEqual(Array.from({ length: count }, (_, index) => String(index + 1)));
   expect(last).toEqual({ sequence: count, accepted: count, dropped: 0 });
   expect(calls).toBeGreaterThan(20);
 });
@@ -179,7 +179,7 @@ test("limits a sender by events and by text until the sender closes, when the wo
 test("releases an idle sender's call, and continues counting with the next", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
-  const { intake, played, releases } = makeIntake();
+  const { intake, dispatched, releases } = makeIntake();
   const calls = new Set<string>();
   let ended = 0;
   const open: OpenInput = async function* (streamId, parts) {
@@ -209,5 +209,5 @@ test("releases an idle sender's call, and continues counting with the next", asy
   // Keys pressed before the pause are released too.
   await sender.close();
   expect([calls.size, releases()]).toEqual([3, 1]);
-  expect(played).toEqual(["2", "3", "4", "5"]);
+  expect(dispatched).toEqual(["2", "3", "4", "5"]);
 });

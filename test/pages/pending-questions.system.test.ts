@@ -22,7 +22,7 @@ test("asks no question while no person is in control", () => {
 
 test("settles a question after 60 seconds without an answer", () => {
   const { desk, settled, ask, asked } = open();
-  desk.hold("view:ada");
+  desk.setHolder("view:ada");
   ask("a");
   vi.advanceTimersByTime(59_999);
   expect(asked()).toEqual(["a"]);
@@ -32,9 +32,9 @@ test("settles a question after 60 seconds without an answer", () => {
 
 test("restarts the time of a question during and after an upload", () => {
   const { desk, settled, ask, asked } = open();
-  desk.hold("view:ada");
+  desk.setHolder("view:ada");
   ask("a");
-  const [first, second] = [desk.wait(), desk.wait()];
+  const [first, second] = [desk.pauseTimeouts(), desk.pauseTimeouts()];
   vi.advanceTimersByTime(100_000);
   first[Symbol.dispose]();
   vi.advanceTimersByTime(100_000);
@@ -47,38 +47,38 @@ test("restarts the time of a question during and after an upload", () => {
 
 test("settles questions when another person takes control, but not when control is renewed", () => {
   const { desk, settled, ask, asked } = open();
-  desk.hold("view:ada");
+  desk.setHolder("view:ada");
   ask("a");
-  desk.hold("view:ada");
+  desk.setHolder("view:ada");
   expect(asked()).toEqual(["a"]);
-  desk.hold("view:ben");
+  desk.setHolder("view:ben");
   expect({ asked: asked(), settled }).toEqual({ asked: [], settled: ["a undefined"] });
 });
 
 test("does not settle a withdrawn question", async () => {
   const { desk, settled, ask } = open();
-  desk.hold("view:ada");
+  desk.setHolder("view:ada");
   ask("a")?.[Symbol.dispose]();
   await expect(
     desk.answer({ $typeName: "pilothouse.v1.LiveAnswer", questionId: "que_1", accept: true, files: [], text: "" }),
   ).rejects.toThrow("the question is no longer open");
-  desk.hold(undefined);
+  desk.setHolder(undefined);
   vi.runAllTimers();
   expect(settled).toEqual([]);
 });
 
 test("holds at most 64 open questions", () => {
   const { desk, ask, asked } = open();
-  desk.hold("view:ada");
+  desk.setHolder("view:ada");
   for (let index = 0; index < 70; index++) ask(String(index));
   expect(asked().length).toBe(64);
 });
 
 test("ignores that a page is gone when its question is settled", async () => {
   const { desk, asked } = open();
-  desk.hold("view:ada");
+  desk.setHolder("view:ada");
   desk.ask({ kind: "select" }, () => Promise.reject(new Error("gone")));
-  desk.hold(undefined);
+  desk.setHolder(undefined);
   await vi.runAllTimersAsync();
   expect(asked()).toEqual([]);
 });

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { cutText, tidy, withoutMargins } from "../../workers/injected/plain-text.ts";
+import { cutText, tidy, withoutLookahead } from "../../workers/injected/plain-text.ts";
 import { TextMask } from "../../workers/variables/text-mask.ts";
 
 const mask = (text: string, ...texts: string[]) =>
-  new TextMask(texts.map((each) => ({ text: each, shown: `{{${each.length}}}` }))).apply(text);
+  new TextMask(texts.map((each) => ({ text: each, replacement: `{{${each.length}}}` }))).apply(text);
 
 test.each([
   ["no part of a text without secrets", "nothing here", ["secret"], "nothing here"],
@@ -42,7 +42,7 @@ test.each([
   ["percent codes", Buffer.from("Tr0ub4dor&3").toString("hex").replace(/../g, "%$&")],
   ["HTML codes", [..."Tr0ub4dor&3"].map((each) => `&#x${each.charCodeAt(0).toString(16)};`).join("")],
 ])("masks a secret with %s that a cut splits", (_, secret) => {
-  const bare = new TextMask([], [{ text: "tr0ub4dor&3", shown: "{{key}}" }]);
+  const bare = new TextMask([], [{ text: "tr0ub4dor&3", replacement: "{{key}}" }]);
   for (let shown = 1; shown < secret.length; shown += 1) {
     const before = "x".repeat(100 - shown);
     const masked = bare.apply(cutText(`${before}${secret} and more`, 100));
@@ -50,11 +50,11 @@ test.each([
   }
 });
 
-test("a text that is cut twice keeps the margin of the second cut", () => {
+test("a text that is cut twice keeps the lookahead of the second cut", () => {
   const inner = tidy("abcdefghij".repeat(20), 100);
-  expect(withoutMargins(tidy(inner, 100))).toBe(`${"abcdefghij".repeat(10)}…`);
+  expect(withoutLookahead(tidy(inner, 100))).toBe(`${"abcdefghij".repeat(10)}…`);
   expect(mask(tidy(`-${tidy(`${"x".repeat(98)}secret and`, 100)}`, 100), "secret")).toBe(`-${"x".repeat(98)}{{6}}…`);
-  expect(withoutMargins(tidy(tidy("abcdefghij", 4), 8))).toBe("abcd…");
-  expect(withoutMargins(cutText("a\ufdd0b\ufdd0c\ufdd1d\ufdd1", 10))).toBe("ab");
-  expect(withoutMargins(cutText("ab😀cd", 3))).toBe("ab");
+  expect(withoutLookahead(tidy(tidy("abcdefghij", 4), 8))).toBe("abcd…");
+  expect(withoutLookahead(cutText("a\ufdd0b\ufdd0c\ufdd1d\ufdd1", 10))).toBe("ab");
+  expect(withoutLookahead(cutText("ab😀cd", 3))).toBe("ab");
 });

@@ -9,7 +9,7 @@ const value = "Tr0ub4dor&3-Zürich";
 
 function mask(text: string, field = "text", secret = value): string {
   const store = new VariableStore();
-  store.learn([create(SecretVariableSchema, { name: "key", value: secret })]);
+  store.add([create(SecretVariableSchema, { name: "key", value: secret })]);
   return (store.mask({ [field]: text }) as Record<string, string>)[field] ?? "";
 }
 
@@ -76,7 +76,7 @@ test("masks short values only as they are, and leaves ordinary text", () => {
   expect(mask(ordinary)).toBe(ordinary);
 });
 
-test("removes the margins of cut texts from messages and failures without secrets", () => {
+test("removes the lookahead of cut texts from messages and failures without secrets", () => {
   const store = new VariableStore();
   expect(store.mask({ title: cutText("abcdef", 3), id: 1 })).toEqual({ title: "abc", id: 1 });
   expect(store.maskFailure(fail("conflict", {}, { detail: cutText("abcdef", 3) }))).toMatchObject({ detail: "abc" });

@@ -169,7 +169,7 @@ const rows: Readonly<Record<string, Begin>> = {
   "driver/actions/navigate.ts hungMs": (onOver) => navigateHung(open({ "Page.stopLoading": () => ({}) }).scene, onOver),
   "driver/actions/navigate.ts probeMs": (onOver) => {
     const { scene, sessionPage } = open({ "Page.stopLoading": () => ({}) });
-    sessionPage.isSuspect = true;
+    sessionPage.isUnresponsive = true;
     navigateHung(scene, onOver);
   },
   "driver/capture/dom-snapshot.ts frameMs": () => {
@@ -200,7 +200,7 @@ const rows: Readonly<Record<string, Begin>> = {
   "bot-checks/bot-check-detector.ts checkMs": () => {
     const { harness, commit } = watch(() => undefined);
     commit("1");
-    return harness.verdict();
+    return harness.waitForResult();
   },
   "bot-checks/bot-check-detector.ts loadingMs": (onOver) => {
     watch((nth) => {
@@ -225,7 +225,7 @@ const rows: Readonly<Record<string, Begin>> = {
   "bot-checks/bot-check-detector.ts patienceMs": (onOver) => {
     const page = watch(
       (nth) => (nth === 1 ? { isCloudflare: true } : { isLoading: true }),
-      () => (page.harness.sighting ? page.commit("2") : onOver()),
+      () => (page.harness.detected ? page.commit("2") : onOver()),
     );
     page.commit("1");
   },
@@ -242,8 +242,8 @@ const rows: Readonly<Record<string, Begin>> = {
   "input/select-popups.ts checkMs": (onOver) => {
     const { sessionPage } = open({ "Page.createIsolatedWorld": atCall(2, onOver) });
     const desk = new SelectPopups(answering(onOver));
-    desk.touched(sessionPage);
-    desk.touched(sessionPage);
+    desk.onInputHandled(sessionPage);
+    desk.onInputHandled(sessionPage);
   },
   "input/select-popups.ts chooseMs": (onOver) => {
     const shown = [
@@ -254,7 +254,7 @@ const rows: Readonly<Record<string, Begin>> = {
       "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),
       "Runtime.callFunctionOn": () => shown.shift(),
     });
-    new SelectPopups(answering(onOver)).touched(sessionPage);
+    new SelectPopups(answering(onOver)).onInputHandled(sessionPage);
   },
   "driver/observe/page-snapshot.ts frameMs": () => {
     const frames = [{ line: 0, indent: 0, ref: { epoch: 1, number: 1 }, clip: { x: 0, y: 0, width: 9, height: 9 } }];
@@ -272,8 +272,8 @@ const rows: Readonly<Record<string, Begin>> = {
   "pages/console-tap.ts windowMs": (onOver) => {
     const { session, tab } = open({ "Runtime.enable": atCall(2, onOver) });
     const tap = new ConsoleTap({ publish: () => undefined } as unknown as EventFeed, () => undefined);
-    tap.attend(tab, "page_1");
-    tap.turn(true);
+    tap.watchTab(tab, "page_1");
+    tap.setWatched(true);
     for (let line = 0; line < consoleBounds.linesPerSecond; line += 1)
       session.emit("Runtime.consoleAPICalled", { type: "log", args: [] });
   },

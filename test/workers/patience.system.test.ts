@@ -192,7 +192,7 @@ const rows: Readonly<Record<string, Begin>> = {
     const { tab, session } = scriptPage({ "Page.handleJavaScriptDialog": onOver });
     const { openDialogs, cdpProxy } = new SessionBrowser(slot, hungBrowser(), plainDevice());
     vi.spyOn(cdpProxy, "handlesDialogs").mockReturnValue(true);
-    openDialogs.attend(tab, "page_1");
+    openDialogs.watchTab(tab, "page_1");
     session.emit("Page.javascriptDialogOpening", { type: "alert", message: "" });
   },
   "pool/warm-browser.ts proofMs": async () => {

@@ -3,9 +3,9 @@ import type { DocumentReport } from "../injected/check-script.ts";
 import { shownAddress } from "../pages/shown-text.ts";
 import type { Frame, Tab } from "../pages/tab.ts";
 import { isUnsolved } from "./check-frame.ts";
+import { isCheckPage } from "./check-page.ts";
 import { DetectionTimer } from "./detection-timer.ts";
 import { reportDocument } from "./document-report.ts";
-import { isAboutBeingHuman } from "./purpose.ts";
 import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";
 
 /**
@@ -13,31 +13,32 @@ import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } fr
  */
 const checkMs = 1_000;
 
-/** Milliseconds to wait after the load for a report requested ahead. After `document.open` no report arrives. */
-const aheadMs = 100;
+/** Milliseconds to wait after the load event for `#loadReport`. After `document.open` that report never arrives. */
+const loadReportMs = 100;
 
-/** Milliseconds that a navigation waits for a requested vendor script to show its check. */
-const vendorVerdictMs = 500;
+/** Milliseconds that `navigate` waits for a check to appear after a request to a vendor. */
+const vendorResultMs = 500;
 
-/** Delays in milliseconds of the checks of a loading document, until it can be classified. */
+/** Delays in milliseconds between the checks of a document that is still loading. */
 const loadingMs = [300, 1_000, 3_000];
 
-/** Delays after a vendor request. The page changes without events: a widget grows, or a hidden puzzle appears. */
+/** Delays in milliseconds between checks after a vendor request: a widget or puzzle may appear without an event. */
 const vendorMs = [100, 400, 1_000, 3_000];
 
-/** Interval of checks while a bot check is shown, because solving raises no event. */
+/** Milliseconds between checks while a bot check is shown, because solving it raises no event. */
 const shownMs = 500;
 
-/** Interval of checks while the page does not answer, so that requests do not accumulate. */
+/** Milliseconds between checks while a bot check is shown and the page does not respond. */
 const silentMs = 5_000;
 
-/** Milliseconds during which a loading document without a check keeps the current result. */
+/** Milliseconds after a commit during which a loading document keeps the previous result. */
 const patienceMs = 5_000;
 
 /** Maximum number of frames examined per page. */
 const maxFrames = 10;
 
-export interface Sighting {
+/** A bot check that a page shows. */
+export interface DetectedCheck {
   readonly kind: ChallengeKind;
   readonly url: string;
 }
@@ -47,11 +48,11 @@ type Detection = { readonly kind: ChallengeKind | undefined; readonly isLoading:
 
 /**
  * Detects bot checks on one page without changing the page. Requests and frames are classified by address. The document
- * is examined once when loaded, and again only after a request to a vendor.
+ * is examined until it has loaded, after requests to a vendor, and while it shows a check.
  */
 export class BotCheckDetector {
   /** The bot check that the page shows. */
-  sighting: Sighting | undefined;
+  detected: DetectedCheck | undefined;
   readonly #tab: Tab;
   readonly #onChange: () => void;
   readonly #timer = new DetectionTimer(() => this.#detect());
@@ -59,13 +60,13 @@ export class BotCheckDetector {
   readonly #frames = new Map<string, CheckFrame>();
   /** Counts commits and loads. Results from an earlier generation are discarded. */
   #generation = 0;
-  #judged = 0;
+  #classified = 0;
   #committedAt = 0;
-  #isVendorNear = false;
-  /** Whether a document was requested. Same-document navigations need no report ahead. */
-  #isDocumentComing = false;
-  /** Report requested ahead for the document's load event. */
-  #atLoad: Promise<DocumentReport | undefined> | undefined;
+  #hasVendorRequest = false;
+  /** Whether a document was requested since the last navigation. False for same-document navigations. */
+  #isDocumentRequested = false;
+  /** Report that was requested at the commit, and arrives with the document's load event. */
+  #loadReport: Promise<DocumentReport | undefined> | undefined;
   #hasLoaded = false;
 
   /** `onChange` is called when a check appears, changes or disappears. */
@@ -83,19 +84,19 @@ export class BotCheckDetector {
   }
 
   /** Resolves once the page was checked, or after a timeout. */
-  async verdict(): Promise<void> {
+  async waitForResult(): Promise<void> {
     const beganAt = performance.now();
     const left = (ms: number) => beganAt + ms - performance.now();
-    if (this.#judged !== this.#generation) this.#timer.now();
-    while (this.#judged !== this.#generation && left(checkMs) > 0) await this.#timer.nextEnd(left(checkMs));
-    while (this.#isVendorNear && !this.sighting && left(vendorVerdictMs) > 0) {
-      await this.#timer.nextEnd(left(vendorVerdictMs));
+    if (this.#classified !== this.#generation) this.#timer.runNow();
+    while (this.#classified !== this.#generation && left(checkMs) > 0) await this.#timer.nextEnd(left(checkMs));
+    while (this.#hasVendorRequest && !this.detected && left(vendorResultMs) > 0) {
+      await this.#timer.nextEnd(left(vendorResultMs));
     }
   }
 
-  /** Schedules checks after an action, because an existing frame may become visible without a request. */
-  touch(): void {
-    if (this.#frames.size > 0) this.#timer.follow(vendorMs);
+  /** Schedules checks after an action, because an existing check frame may become visible without a request. */
+  scheduleChecks(): void {
+    if (this.#frames.size > 0) this.#timer.schedule(vendorMs);
   }
 
   /** Stops checking and clears the result. */
@@ -105,62 +106,64 @@ export class BotCheckDetector {
   }
 
   #onRequest(url: string, isDocument: boolean): void {
-    if (isDocument) this.#isDocumentComing = true;
+    if (isDocument) this.#isDocumentRequested = true;
     if (!isVendorAddress(url)) return;
-    this.#isVendorNear = true;
-    this.#timer.follow(vendorMs);
+    this.#hasVendorRequest = true;
+    this.#timer.schedule(vendorMs);
   }
 
   #onNavigated({ id, url }: Frame, isMain: boolean): void {
     if (isMain) {
       this.#generation += 1;
       this.#committedAt = performance.now();
-      this.#isVendorNear = false;
-      this.#timer.follow(loadingMs);
+      this.#hasVendorRequest = false;
+      this.#timer.schedule(loadingMs);
       this.#hasLoaded = false;
-      this.#atLoad = this.#isDocumentComing ? this.#report("load").catch(() => undefined) : undefined;
-      this.#isDocumentComing = false;
+      this.#loadReport = this.#isDocumentRequested ? this.#report("load").catch(() => undefined) : undefined;
+      this.#isDocumentRequested = false;
       return;
     }
     const check = checkFrameOf(url);
     const wasCheck = this.#frames.delete(id);
     if (check) this.#frames.set(id, check);
-    if (check || wasCheck) this.#timer.follow(vendorMs);
+    if (check || wasCheck) this.#timer.schedule(vendorMs);
   }
 
   #onLoad(): void {
     this.#generation += 1;
     this.#hasLoaded = true;
-    this.#timer.now();
+    this.#timer.runNow();
   }
 
   #report(when: "now" | "load"): Promise<DocumentReport> {
     return reportDocument(this.#tab.session, this.#tab.mainFrameId, when);
   }
 
-  /** Resolves with the report requested ahead, if the document has loaded. */
+  /**
+   * Resolves with the report from the load event. Undefined if the document has not loaded, or the report was taken.
+   */
   async #takeReport(): Promise<DocumentReport | undefined> {
-    const ahead = this.#hasLoaded ? this.#atLoad : undefined;
-    if (ahead) this.#atLoad = undefined;
-    return within(ahead ?? Promise.resolve(undefined), aheadMs, undefined);
+    const ahead = this.#hasLoaded ? this.#loadReport : undefined;
+    if (ahead) this.#loadReport = undefined;
+    return within(ahead ?? Promise.resolve(undefined), loadReportMs, undefined);
   }
 
   async #detect(): Promise<void> {
     const generation = this.#generation;
-    const seen = await within(this.#judge(), checkMs, undefined);
+    const seen = await within(this.#classify(), checkMs, undefined);
     if (generation !== this.#generation) return;
     if (seen) {
-      this.#judged = generation;
-      this.#conclude(seen);
-      if (!seen.isLoading && !this.#isVendorNear && this.#frames.size === 0) this.#timer.follow([]);
+      this.#classified = generation;
+      this.#applyResult(seen);
+      if (!seen.isLoading && !this.#hasVendorRequest && this.#frames.size === 0) this.#timer.schedule([]);
     }
-    if (this.sighting) this.#timer.after(seen ? shownMs : silentMs);
+    if (this.detected) this.#timer.runAfter(seen ? shownMs : silentMs);
   }
 
-  async #judge(): Promise<Detection> {
+  async #classify(): Promise<Detection> {
     const report = (await this.#takeReport()) ?? (await this.#report("now"));
     const kind = this.#vendorOf(report) ?? (await this.#unsolvedFrame());
-    return { kind: kind ?? (isAboutBeingHuman(report) ? "generic" : undefined), isLoading: report.isLoading };
+    return { kind: kind ?? (isCheckPage(report) ? "generic" : undefined), isLoading: report.isLoading };
   }
 
   #vendorOf({ isCloudflare, isPerimeterX }: DocumentReport): ChallengeKind | undefined {
@@ -179,28 +182,28 @@ export class BotCheckDetector {
     return undefined;
   }
 
-  #conclude({ kind, isLoading }: NonNullable<Detection>): void {
+  #applyResult({ kind, isLoading }: NonNullable<Detection>): void {
     const url = shownAddress(this.#tab.url);
     if (kind === undefined) {
-      // While the page of a check reloads, no check is visible for a moment.
+      // While a check's page reloads, no check is visible for a moment.
       const isPending = isLoading && performance.now() - this.#committedAt < patienceMs;
-      if (!isPending) this.#see(undefined);
-    } else if (this.sighting?.url !== url) {
+      if (!isPending) this.#setDetected(undefined);
+    } else if (this.detected?.url !== url) {
       // The first kind is kept per page: Cloudflare's own page may later show a Turnstile.
-      this.#see({ kind, url });
+      this.#setDetected({ kind, url });
     }
   }
 
-  #see(sighting: Sighting | undefined): void {
-    if (sighting === this.sighting) return;
-    this.sighting = sighting;
+  #setDetected(detected: DetectedCheck | undefined): void {
+    if (detected === this.detected) return;
+    this.detected = detected;
     this.#onChange();
   }
 
   #forget(): void {
     this.#frames.clear();
-    this.#timer.follow([]);
-    this.#see(undefined);
+    this.#timer.schedule([]);
+    this.#setDetected(undefined);
   }
 }
 

@@ -1,9 +1,9 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { Tab } from "../pages/tab.ts";
-import { BotCheckDetector, type Sighting } from "./bot-check-detector.ts";
+import { BotCheckDetector, type DetectedCheck } from "./bot-check-detector.ts";
 
-export interface SeenChallenge extends Sighting {
+export interface SeenChallenge extends DetectedCheck {
   readonly detectedAt: Date;
 }
 
@@ -17,7 +17,7 @@ export interface ChallengeListener {
 export class ChallengeWatch {
   readonly #detectors = new Map<Tab, BotCheckDetector>();
   #listener: ChallengeListener | undefined;
-  #shown: { readonly tab: Tab; readonly sighting: Sighting } | undefined;
+  #shown: { readonly tab: Tab; readonly detected: DetectedCheck } | undefined;
   #challenge: SeenChallenge | undefined;
 
   /** The reported check that is still shown. */
@@ -32,21 +32,21 @@ export class ChallengeWatch {
   }
 
   /** Watches a tab until the tab closes. */
-  attend(tab: Tab): void {
+  watchTab(tab: Tab): void {
     this.#detectors.set(tab, new BotCheckDetector(tab, () => this.#onChange()));
     tab.listen({ onClosed: () => this.#detectors.delete(tab) });
   }
 
   /** Returns whether a page shows a check. */
   isShownBy({ tab }: SessionPage): boolean {
-    return this.#detectors.get(tab)?.sighting !== undefined;
+    return this.#detectors.get(tab)?.detected !== undefined;
   }
 
   /** Waits for the result of a check after a navigation. Schedules a check after an interaction. */
   async afterCommand(kind: "navigate" | "interact" | "wait", { tab }: SessionPage): Promise<void> {
     const detector = this.#detectors.get(tab);
-    if (kind === "navigate") await detector?.verdict();
-    if (kind === "interact") detector?.touch();
+    if (kind === "navigate") await detector?.waitForResult();
+    if (kind === "interact") detector?.scheduleChecks();
   }
 
   /** Stops watching without notifying the listener. */
@@ -57,17 +57,17 @@ export class ChallengeWatch {
 
   #onChange(): void {
     const shown = this.#shown;
-    const sighting = shown && this.#detectors.get(shown.tab)?.sighting;
+    const detected = shown && this.#detectors.get(shown.tab)?.detected;
     // The same kind at another address of the page counts as the same check.
-    if (sighting && sighting.kind === shown.sighting.kind) return;
+    if (detected && detected.kind === shown.detected.kind) return;
     if (shown) this.#reportGone();
-    const next = [...this.#detectors].find(([, detector]) => detector.sighting);
-    if (next?.[1].sighting) this.#reportSeen(next[0], next[1].sighting);
+    const next = [...this.#detectors].find(([, detector]) => detector.detected);
+    if (next?.[1].detected) this.#reportSeen(next[0], next[1].detected);
   }
 
-  #reportSeen(tab: Tab, sighting: Sighting): void {
-    this.#shown = { tab, sighting };
-    this.#challenge = { ...sighting, detectedAt: new Date() };
+  #reportSeen(tab: Tab, detected: DetectedCheck): void {
+    this.#shown = { tab, detected };
+    this.#challenge = { ...detected, detectedAt: new Date() };
     this.#listener?.onSeen(this.#challenge);
   }
 

@@ -3,12 +3,12 @@ import { ownWorld } from "../pages/own-world.ts";
 import type { Frame, Tab } from "../pages/tab.ts";
 import type { CheckFrame } from "./vendors.ts";
 
-/** Maximum number of answer fields examined per document. Each widget has one field. */
+/** Maximum number of token fields examined per document. Each widget has one field. */
 const maxFields = 5;
 
 /**
- * Resolves to true if a check's frame is visible and unsolved. Visibility is measured on the frame's owner element,
- * even in a closed shadow root, which Turnstile uses.
+ * Resolves to true if a check's frame is visible and unsolved. Visibility is determined from the element that contains
+ * the frame, also in a closed shadow root, which Turnstile uses.
  */
 export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Promise<boolean> {
   for (let at = frame; at.parentId !== undefined; ) {
@@ -18,7 +18,9 @@ export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Pro
     at = parent;
   }
   return (
-    check.answer === undefined || frame.parentId === undefined || !(await isAnswered(tab, frame.parentId, check.answer))
+    check.tokenSelector === undefined ||
+    frame.parentId === undefined ||
+    !(await hasToken(tab, frame.parentId, check.tokenSelector))
   );
 }
 
@@ -34,7 +36,7 @@ async function isShown(tab: Tab, { id, parentId = "" }: Frame, minWidth: number,
   try {
     const { result } = await cdp.send("Runtime.callFunctionOn", {
       objectId,
-      functionDeclaration: `function (...sizes) { return ${checkScript}.showsEnough(this, ...sizes); }`,
+      functionDeclaration: `function (...sizes) { return ${checkScript}.isShownAtSize(this, ...sizes); }`,
       arguments: [{ value: minWidth }, { value: minHeight }],
       returnByValue: true,
     });
@@ -44,13 +46,13 @@ async function isShown(tab: Tab, { id, parentId = "" }: Frame, minWidth: number,
   }
 }
 
-async function isAnswered(tab: Tab, frameId: string, answer: string): Promise<boolean> {
+async function hasToken(tab: Tab, frameId: string, tokenSelector: string): Promise<boolean> {
   const cdp = tab.sessionOf(frameId);
   const { executionContextId: contextId } = await cdp.send("Page.createIsolatedWorld", {
     frameId,
     worldName: ownWorld,
   });
-  const expression = `${checkScript}.hasValue(${JSON.stringify(answer)}, ${maxFields})`;
+  const expression = `${checkScript}.hasValue(${JSON.stringify(tokenSelector)}, ${maxFields})`;
   const { result } = await cdp.send("Runtime.evaluate", { expression, contextId, returnByValue: true });
   return result.value === true;
 }

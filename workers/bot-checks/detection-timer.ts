@@ -1,6 +1,6 @@
 import { within } from "../../src/platform/deadline.ts";
 
-/** Minimum milliseconds between checks triggered by events, however many events a page raises. */
+/** Minimum milliseconds between the end of a check and the next check that an event triggers. */
 const spacingMs = 250;
 
 /** Schedules checks of a page. At most one check runs at a time. */
@@ -21,20 +21,20 @@ export class DetectionTimer {
   }
 
   /** Checks now, or after the running check. */
-  now(): void {
-    this.#askFor(performance.now());
+  runNow(): void {
+    this.#scheduleAt(performance.now());
   }
 
   /** Checks after `ms`, unless an earlier check is due. */
-  after(ms: number): void {
-    this.#askFor(performance.now() + ms);
+  runAfter(ms: number): void {
+    this.#scheduleAt(performance.now() + ms);
   }
 
-  /** Replaces the pending delays. Each delay starts at the end of the previous check. */
-  follow([first, ...following]: readonly number[]): void {
+  /** Replaces the pending checks. Each further delay starts at the end of the previous check. */
+  schedule([first, ...following]: readonly number[]): void {
     this.#following = following;
     if (first === undefined) this.#cancel();
-    else this.#askFor(Math.max(performance.now() + first, this.#endedAt + spacingMs));
+    else this.#scheduleAt(Math.max(performance.now() + first, this.#endedAt + spacingMs));
   }
 
   /** Resolves at the end of the next check, or after `ms`. */
@@ -48,7 +48,7 @@ export class DetectionTimer {
     this.#cancel();
   }
 
-  #askFor(at: number): void {
+  #scheduleAt(at: number): void {
     if (this.#isStopped || at >= this.#dueAt) return;
     this.#cancel();
     this.#dueAt = at;
@@ -69,8 +69,8 @@ export class DetectionTimer {
     this.#following = following;
     const dueAt = this.#dueAt;
     this.#cancel();
-    if (next !== undefined) this.after(next);
-    if (dueAt !== Number.POSITIVE_INFINITY) this.#askFor(dueAt);
+    if (next !== undefined) this.runAfter(next);
+    if (dueAt !== Number.POSITIVE_INFINITY) this.#scheduleAt(dueAt);
     this.#end.resolve();
     this.#end = Promise.withResolvers<void>();
   }

@@ -7,8 +7,8 @@ import { ownWorld } from "../pages/own-world.ts";
 const scriptMs = 500;
 
 /**
- * Describes the main document of a page from an isolated world, now or at its load event. A report requested before the
- * load arrives with the load event, which saves two round trips to a busy renderer.
+ * Describes the main document of a page from an isolated world, now or at its load event. Requesting the report before
+ * the load event saves two round trips to a busy renderer afterwards.
  */
 export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
@@ -19,6 +19,6 @@ export async function reportDocument(cdp: CdpSession, frameId: string, when: "no
     returnByValue: true,
     timeout: scriptMs,
   });
-  if (exceptionDetails) throw new Error(`the document cannot be described: ${exceptionDetails.text}`);
+  if (exceptionDetails) throw new Error(`failed to describe the document: ${exceptionDetails.text}`);
   return result.value;
 }

@@ -1,4 +1,4 @@
-/** Kinds of bot checks. `generic` is a check page of an unknown vendor. */
+/** Kinds of bot checks, named by vendor or product. `generic` is a check page of an unknown vendor. */
 export type ChallengeKind =
   | "cloudflare"
   | "turnstile"
@@ -12,11 +12,11 @@ export type ChallengeKind =
 /** A frame that shows a check if the frame is visible. */
 export interface CheckFrame {
   readonly kind: ChallengeKind;
-  /** Smaller frames are sensors or badges. */
+  /** Minimum size in CSS pixels. Smaller frames are sensors or badges. */
   readonly minWidth: number;
   readonly minHeight: number;
-  /** Selector of the fields that receive the token once the check is solved. The frame remains in the page. */
-  readonly answer: string | undefined;
+  /** Selector of the fields that receive a token once the check is solved. Undefined if the frame then disappears. */
+  readonly tokenSelector: string | undefined;
 }
 
 interface FrameRule extends CheckFrame {
@@ -24,7 +24,7 @@ interface FrameRule extends CheckFrame {
   /** Matches path, query and fragment. */
   readonly address: RegExp;
   /** Matches addresses that are not a check. */
-  readonly unless?: RegExp;
+  readonly excluded?: RegExp;
 }
 
 /**
@@ -38,16 +38,16 @@ const frameRules: readonly FrameRule[] = [
     address: /^\/cdn-cgi\/challenge-platform\/.*\/turnstile\/if\//,
     minWidth: 100,
     minHeight: 40,
-    answer: '[name="cf-turnstile-response"]',
+    tokenSelector: '[name="cf-turnstile-response"]',
   },
   {
     kind: "recaptcha",
     host: /^www\.(?:google\.com|recaptcha\.net)$/,
     address: /^\/recaptcha\/(?:api2|enterprise)\/anchor\b/,
-    unless: /[?&]size=invisible\b/,
+    excluded: /[?&]size=invisible\b/,
     minWidth: 100,
     minHeight: 60,
-    answer: '[name="g-recaptcha-response"]',
+    tokenSelector: '[name="g-recaptcha-response"]',
   },
   {
     kind: "recaptcha",
@@ -55,16 +55,16 @@ const frameRules: readonly FrameRule[] = [
     address: /^\/recaptcha\/(?:api2|enterprise)\/bframe\b/,
     minWidth: 200,
     minHeight: 200,
-    answer: undefined,
+    tokenSelector: undefined,
   },
   {
     kind: "hcaptcha",
     host: /(?:^|\.)hcaptcha\.com$/,
     address: /^\/captcha\/.*[#&]frame=checkbox(?:&|$)/,
-    unless: /[#&]size=invisible\b/,
+    excluded: /[#&]size=invisible\b/,
     minWidth: 100,
     minHeight: 60,
-    answer: '[name="h-captcha-response"]',
+    tokenSelector: '[name="h-captcha-response"]',
   },
   {
     kind: "hcaptcha",
@@ -72,7 +72,7 @@ const frameRules: readonly FrameRule[] = [
     address: /^\/captcha\/.*[#&]frame=challenge(?:&|$)/,
     minWidth: 200,
     minHeight: 200,
-    answer: undefined,
+    tokenSelector: undefined,
   },
   {
     kind: "datadome",
@@ -80,7 +80,7 @@ const frameRules: readonly FrameRule[] = [
     address: /^\/(?:captcha|interstitial)\//,
     minWidth: 100,
     minHeight: 100,
-    answer: undefined,
+    tokenSelector: undefined,
   },
   {
     kind: "perimeterx",
@@ -88,7 +88,7 @@ const frameRules: readonly FrameRule[] = [
     address: /^\//,
     minWidth: 100,
     minHeight: 40,
-    answer: undefined,
+    tokenSelector: undefined,
   },
   {
     kind: "arkose",
@@ -96,15 +96,15 @@ const frameRules: readonly FrameRule[] = [
     address: /^\/(?:fc|v2|v3)\//,
     minWidth: 100,
     minHeight: 100,
-    answer: undefined,
+    tokenSelector: undefined,
   },
 ];
 
-/** Addresses from which checks are loaded. A match means that a check may follow. */
+/** Addresses of check vendors. After a request to one, a check may appear. */
 const vendorAddress =
   /^https?:\/\/(?:challenges\.cloudflare\.com|[^/]*\bhcaptcha\.com|[^/]*\.captcha-delivery\.com|captcha\.(?:px-cdn|px-cloud|perimeterx)\.net|[^/]*\.(?:arkoselabs|funcaptcha)\.com|[^/]+\/recaptcha|[^/]+\/cdn-cgi\/challenge-platform)(?::\d+)?\//;
 
-/** Returns whether an address belongs to a check vendor. Called for every request, so the URL is not parsed. */
+/** Whether an address belongs to a check vendor. Called for every request, so the URL is not parsed. */
 export function isVendorAddress(url: string): boolean {
   return vendorAddress.test(url);
 }
@@ -116,6 +116,6 @@ export function checkFrameOf(address: string): CheckFrame | undefined {
   if (!url) return undefined;
   const rest = address.slice(address.indexOf(url.host) + url.host.length);
   return frameRules.find(
-    (rule) => rule.host.test(url.hostname) && rule.address.test(rest) && rule.unless?.test(rest) !== true,
+    (rule) => rule.host.test(url.hostname) && rule.address.test(rest) && rule.excluded?.test(rest) !== true,
   );
 }

@@ -72,13 +72,16 @@ export function describeDocument(): DocumentReport {
 }
 
 /** Returns whether the element that holds a frame is visible and has at least the given size. */
-export function showsEnough(holder: Element, minWidth: number, minHeight: number): boolean {
+export function isShownAtSize(holder: Element, minWidth: number, minHeight: number): boolean {
   const { width, height, right } = holder.getBoundingClientRect();
   // Elements to the left of the page cannot be scrolled into view.
   return width >= minWidth && height >= minHeight && right > 0 && holder.checkVisibility({ visibilityProperty: true });
 }
 
-/** Whether a field has a value. Forms expose fields as own members in every world, so roots are read by their prototypes. */
+/**
+ * Whether a field has a value. Forms expose fields as own members in every world, so roots are read by their
+ * prototypes.
+ */
 export function hasValue(selector: string, max: number): boolean {
   const fields: Element[] = [];
   const roots: (Document | ShadowRoot)[] = [document];

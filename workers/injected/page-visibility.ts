@@ -1,4 +1,4 @@
-import { cutMargin, tidy } from "./plain-text.ts";
+import { maxLookahead, tidy } from "./plain-text.ts";
 
 /*
  * Forms and documents expose elements as own members in every world (`<input name="closest">`). Members of page nodes
@@ -40,9 +40,9 @@ export function read<Prototype extends object, Key extends keyof Prototype>(
   return get.call(node) as Prototype[Key];
 }
 
-/** Returns the title of the document, cut to the length that responses allow and its margin. */
+/** Returns the title of the document, cut to the maximum of responses plus the lookahead. */
 export function title(): string {
-  return read(Document.prototype, "title", document).slice(0, 2_000 + cutMargin);
+  return read(Document.prototype, "title", document).slice(0, 2_000 + maxLookahead);
 }
 
 /** Returns the parent element of a node, across shadow root boundaries. */

@@ -9,15 +9,15 @@ export function plain(text: string): string {
 }
 
 /**
- * Characters of a cut text that follow the cut: at least 8 characters of a secret, however a page splits or encodes them.
- * The worker removes them after it has masked secrets.
+ * Maximum length of the lookahead: characters after a cut that are kept until secrets are masked, so that a secret that
+ * extends beyond the cut is recognized. Enough for 8 characters of a secret that the page splits or encodes.
  */
-export const cutMargin = 96;
+export const maxLookahead = 96;
 
-/** Marks around the characters that follow a cut: noncharacters of Unicode, which shown texts never contain. */
-export const marginMarks = { start: "\ufdd0", end: "\ufdd1" } as const;
+/** Marks around the lookahead: noncharacters of Unicode, which `cutText` removes from other text. */
+export const lookaheadMarks = { start: "\ufdd0", end: "\ufdd1" } as const;
 
-/** Cuts a text to `max` characters, followed by a marked margin. A text that was cut before is not made longer. */
+/** Cuts a text to `max` characters and appends the marked lookahead. A text that was cut before does not get longer. */
 export function cutText(text: string, max: number): string {
   if (text.length <= max && !/[\ufdd0\ufdd1]/.test(text)) return text.toWellFormed();
   const whole = withoutMarks(text);
@@ -25,20 +25,20 @@ export function cutText(text: string, max: number): string {
   const end = before < 0 ? max : Math.min(max, withoutMarks(text.slice(0, before)).length);
   if (whole.length <= end) return whole.toWellFormed();
   const at = /[\ud800-\udbff]/.test(whole.charAt(end - 1)) ? end - 1 : end;
-  const margin = whole.slice(at, at + cutMargin);
-  return `${whole.slice(0, at)}${marginMarks.start}${margin}${marginMarks.end}`.toWellFormed();
+  const lookahead = whole.slice(at, at + maxLookahead);
+  return `${whole.slice(0, at)}${lookaheadMarks.start}${lookahead}${lookaheadMarks.end}`.toWellFormed();
 }
 
 const withoutMarks = (text: string): string => text.replace(/\ufdd1…?|\ufdd0/g, "");
 
-/** Removes the margins of cut texts. */
-export function withoutMargins(text: string): string {
-  return text.includes(marginMarks.start) ? text.replace(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/g, "") : text;
+/** Removes the lookahead of cut texts. */
+export function withoutLookahead(text: string): string {
+  return text.includes(lookaheadMarks.start) ? text.replace(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/g, "") : text;
 }
 
 /** Whether the quoted parts of a snapshot line contain a text. The other parts are neither names nor values. */
 export function says(line: string, text: string): boolean {
-  const quoted = withoutMargins(line).match(/"(?:[^"\\]|\\.)*"/g) ?? [];
+  const quoted = withoutLookahead(line).match(/"(?:[^"\\]|\\.)*"/g) ?? [];
   return quoted.some((each) => plain(JSON.parse(each)).includes(text));
 }
 
@@ -51,8 +51,8 @@ export function quote(text: string, max: number): string {
 const isTidy = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
 /**
- * Returns a text on one line, without control and format characters that could reorder or hide other text. A cut text ends
- * with its margin and `…`.
+ * Returns a text on one line, without control and format characters, which could reorder or hide other text. A cut text
+ * ends with its lookahead and `…`.
  */
 export function tidy(text: string, max: number): string {
   if (text.length <= max && isTidy.test(text)) return text;
@@ -61,5 +61,5 @@ export function tidy(text: string, max: number): string {
     .replace(/[\s\p{Cc}\p{Cf}]+/gu, " ")
     .trim();
   const cut = cutText(plain, max);
-  return cut.endsWith(marginMarks.end) ? `${cut}…` : cut;
+  return cut.endsWith(lookaheadMarks.end) ? `${cut}…` : cut;
 }

@@ -2,7 +2,7 @@ import type { Clip } from "./page-clip.ts";
 import { isNews, type Kept, numberOf, type Ref } from "./page-refs.ts";
 import { longestName } from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
-import { says, tidy, withoutMargins } from "./plain-text.ts";
+import { says, tidy, withoutLookahead } from "./plain-text.ts";
 
 /* Lines of a snapshot. A text that precedes all other contents of its container is part of the container's line. */
 
@@ -142,7 +142,7 @@ function writeLine(walk: Lines, node: Node, body: string, indent: number): boole
   const isNew = walk.find === "" && isNews(walk.kept, node, body);
   const mark = isNew ? "*" : "-";
   const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;
-  walk.room -= byteLength(withoutMargins(line)) + 1;
+  walk.room -= byteLength(withoutLookahead(line)) + 1;
   if (walk.room < 0) walk.isCut = true;
   else walk.lines.push(line);
   return !walk.isCut;

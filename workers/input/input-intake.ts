@@ -19,29 +19,32 @@ import { fail } from "../../src/platform/errors.ts";
 import type { WorkerInputQueue } from "./worker-input-queue.ts";
 
 /**
- * Minimum milliseconds between two answers of a stream. An answer costs as much as a part, and gateways allow 256
- * unanswered events.
+ * Minimum milliseconds between two progress reports of a stream. A report costs as much as a part, and gateways send up
+ * to 256 events before they need a report.
  */
 const answerEvery = 10;
 
-/** Maximum number of streams whose progress is kept in case a connection breaks. More than a session can have open. */
+/**
+ * Maximum number of streams whose progress is kept, so that they can continue after a connection has failed. A session
+ * cannot have as many open.
+ */
 const maxStreams = 64;
 
 interface Progress {
   /** Number of the last complete part. */
   number: number;
-  /** Number of events taken from the next part. */
-  begun: number;
+  /** Number of events of the next part that were accepted or dropped. */
+  handledEvents: number;
   accepted: number;
   dropped: number;
 }
 
 export interface InputIntakeOptions {
-  readonly inputQueue: Pick<WorkerInputQueue, "push" | "eased" | "release">;
+  readonly inputQueue: Pick<WorkerInputQueue, "push" | "roomFreed" | "release">;
   readonly control: {
-    /** Applies the control state that a command carries. */
+    /** Applies the control state from a command's context. */
     learn(context: CommandContext | undefined): void;
-    /** Whether a client's input may reach the page. */
+    /** Whether a client is in control. If an epoch is given, also whether it is the current control epoch. */
     isHeldBy(clientId: string, epoch?: bigint): boolean;
   };
   /** Aborts with a failure once the session has ended. */
@@ -60,7 +63,7 @@ export class InputIntake {
     this.#options = options;
   }
 
-  /** Queues as many events as there is room for and returns the counts. */
+  /** Queues as many events as there is room for. Returns the number of accepted events, and of those that were not. */
   take(context: CommandContext, { event, events: several, controlEpoch }: SendInputRequest): SendInputResponse {
     this.#options.control.learn(context);
     const events = event ? [event] : several;
@@ -70,11 +73,11 @@ export class InputIntake {
   }
 
   /**
-   * Queues the events of a stream as room becomes available and yields its progress. Parts that were taken before are
-   * skipped.
+   * Queues the events of a stream as room becomes available and yields its progress. Parts that were already handled
+   * are skipped.
    */
-  async *follow(parts: AsyncIterable<InputPart>, gone: AbortSignal): AsyncGenerator<InputProgress> {
-    const signal = AbortSignal.any([gone, this.#options.ended]);
+  async *follow(parts: AsyncIterable<InputPart>, disconnected: AbortSignal): AsyncGenerator<InputProgress> {
+    const signal = AbortSignal.any([disconnected, this.#options.ended]);
     const answers = new BoundedQueue<InputProgress>({ items: 1 });
     signal.addEventListener("abort", () => answers.fail(signal.reason), { once: true });
     this.#takeAll(parts, signal, answers).then(
@@ -109,19 +112,19 @@ export class InputIntake {
 
   async #takePart(part: InputPart, clientId: string, progress: Progress, signal: AbortSignal): Promise<void> {
     const { number, events, controlEpoch, release } = part;
-    // An earlier, broken call may still deliver the same part, so the progress is read after each wait.
+    // An earlier call whose connection failed may still handle the same part, so the progress is read after each wait.
     while (progress.number < number) {
       if (progress.number < number - 1)
         throw fail("internal", {}, { detail: `expected input part ${progress.number + 1}, got ${number}` });
-      const { accepted, dropped } = this.#push(clientId, controlEpoch, events.slice(progress.begun));
+      const { accepted, dropped } = this.#push(clientId, controlEpoch, events.slice(progress.handledEvents));
       progress.accepted += accepted;
       progress.dropped += dropped;
-      progress.begun += accepted + dropped;
-      if (progress.begun >= events.length) {
+      progress.handledEvents += accepted + dropped;
+      if (progress.handledEvents >= events.length) {
         progress.number = number;
-        progress.begun = 0;
+        progress.handledEvents = 0;
         if (release && this.#options.control.isHeldBy(clientId)) this.#options.inputQueue.release();
-      } else await raceSignal(this.#options.inputQueue.eased, signal);
+      } else await raceSignal(this.#options.inputQueue.roomFreed, signal);
     }
   }
 
@@ -134,12 +137,12 @@ export class InputIntake {
     }
     onInput();
     const pushed = inputQueue.push(events);
-    // The queue drops events that no page supports.
+    // The queue drops only viewport events and unknown events.
     return { ...pushed, ...(pushed.dropped > 0 && { reason: InputDropReason.VIEWPORT_FIXED }) };
   }
 
   #progressOf(streamId: string): Progress {
-    const progress = this.#streams.get(streamId) ?? { number: 0, begun: 0, accepted: 0, dropped: 0 };
+    const progress = this.#streams.get(streamId) ?? { number: 0, handledEvents: 0, accepted: 0, dropped: 0 };
     this.#streams.delete(streamId);
     this.#streams.set(streamId, progress);
     for (const oldest of this.#streams.keys()) {

@@ -1,11 +1,7 @@
+/** Counts the input sent to a page. */
 export class InputTally {
   sent = 0;
   readonly #open = new Set<Promise<unknown>>();
-
-  /** Inputs that the page has not handled yet. */
-  get behind(): number {
-    return this.#open.size;
-  }
 
   /** Counts an input until it is answered. Returns the answer. */
   follow<Answer>(answer: Promise<Answer>): Promise<Answer> {

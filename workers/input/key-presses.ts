@@ -11,7 +11,7 @@ export function* keyPressesOf(text: string): Generator<KeyPress> {
   for (const { segment } of segmenter.segment(text)) yield findKey(segment) ?? { text: segment };
 }
 
-/** Performs a key press. Resolves when the page has handled the key press. */
+/** Presses and releases a key. Resolves when the page has handled both. */
 export function dispatchKeyPress(keyboard: Keyboard, keyPress: KeyPress): Promise<unknown> {
   if ("text" in keyPress) return keyboard.compose(keyPress.text);
   return keyboard.press(keyPress.key, keyPress.withShift ? ["Shift"] : []);

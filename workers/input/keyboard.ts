@@ -1,13 +1,13 @@
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import { isModifier, type Key, type Modifier, modifierKeys } from "./keys.ts";
 
-/** Modifier bits of the protocol. */
+/** Modifier bits in CDP. */
 const modifierBits: Readonly<Record<Modifier, number>> = { Alt: 1, Control: 2, Meta: 4, Shift: 8 };
 
 /** Modifiers that turn keys into shortcuts, which type no text. */
 const commanding = modifierBits.Alt | modifierBits.Control | modifierBits.Meta;
 
-/** Key that pages see while an input method composes. */
+/** Key event that pages receive while an input method composes text. */
 const processed = { key: "Process", windowsVirtualKeyCode: 229 };
 
 /**
@@ -22,13 +22,15 @@ export class Keyboard {
     this.#cdp = cdp;
   }
 
-  /** Presses a key, or repeats a held key. `made` overrides the key value that follows from the Shift state. */
-  down(key: Key, made = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
+  /**
+   * Presses a key, or repeats a held key. `keyValue` is the key value, by default that of the key with the Shift state.
+   */
+  down(key: Key, keyValue = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
     const autoRepeat = this.#held.has(key.code);
     this.#held.set(key.code, key);
-    const text = this.#modifiers & commanding ? "" : textOf(made);
+    const text = this.#modifiers & commanding ? "" : textOf(keyValue);
     return this.#cdp.send("Input.dispatchKeyEvent", {
-      ...this.#describe(key, made),
+      ...this.#describe(key, keyValue),
       type: text === "" ? "rawKeyDown" : "keyDown",
       text,
       unmodifiedText: text,
@@ -36,9 +38,9 @@ export class Keyboard {
     });
   }
 
-  up(key: Key, made = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
+  up(key: Key, keyValue = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
     this.#held.delete(key.code);
-    return this.#cdp.send("Input.dispatchKeyEvent", { ...this.#describe(key, made), type: "keyUp" });
+    return this.#cdp.send("Input.dispatchKeyEvent", { ...this.#describe(key, keyValue), type: "keyUp" });
   }
 
   /** Releases all held keys, for example when control is lost. */
@@ -50,17 +52,17 @@ export class Keyboard {
   }
 
   /** Presses and releases a key with modifiers held. */
-  press(key: Key, modifiers: readonly Modifier[] = [], made?: string): Promise<unknown> {
+  press(key: Key, modifiers: readonly Modifier[] = [], keyValue?: string): Promise<unknown> {
     const others = modifiers.map((modifier) => modifierKeys[modifier]).filter(({ code }) => !this.#held.has(code));
     return Promise.all([
       ...others.map((other) => this.down(other)),
-      this.down(key, made),
-      this.up(key, made),
+      this.down(key, keyValue),
+      this.up(key, keyValue),
       ...others.toReversed().map((other) => this.up(other)),
     ]);
   }
 
-  /** Inserts text that no key produces, as an input method does: pages see an unidentified key. */
+  /** Inserts text that no key produces, as an input method does: pages receive the key `Process`. */
   compose(text: string): Promise<unknown> {
     return Promise.all([
       this.#cdp.send("Input.dispatchKeyEvent", { ...processed, type: "rawKeyDown" }),
@@ -70,11 +72,11 @@ export class Keyboard {
   }
 
   /** Shows the current composition of an input method. The selection is in UTF-16 units. */
-  draft(text: string, selectionStart: number, selectionEnd: number): Promise<unknown> {
+  setComposition(text: string, selectionStart: number, selectionEnd: number): Promise<unknown> {
     return this.#cdp.send("Input.imeSetComposition", { text, selectionStart, selectionEnd });
   }
 
-  /** Inserts a text at once, without key events. */
+  /** Inserts a whole text without key events. */
   insert(text: string): Promise<unknown> {
     return this.#cdp.send("Input.insertText", { text });
   }
@@ -95,7 +97,7 @@ export class Keyboard {
   }
 }
 
-function textOf(made: string): string {
-  if (made === "Enter") return "\r";
-  return made.length === 1 ? made : "";
+function textOf(keyValue: string): string {
+  if (keyValue === "Enter") return "\r";
+  return keyValue.length === 1 ? keyValue : "";
 }

@@ -103,14 +103,14 @@ const numericBlock = [
   named("Enter", 13, "NumpadEnter", 3),
 ];
 
-/** The US layout without the numeric keypad, which produces no other characters. */
+/** The US layout without the numeric keypad, which adds no characters. */
 const mainBlock = [...letters, ...digits, ...signs, ...namedKeys, ...Object.values(modifierKeys)];
 
 const byCode = new Map([...mainBlock, ...rightKeys, ...numericBlock].map((key) => [key.code, key]));
 const byPlain = new Map(mainBlock.map((key) => [key.plain, key]));
 const byShifted = new Map(mainBlock.map((key) => [key.shifted, key]));
 
-/** Names of the keys for control characters in a text. */
+/** Key names of control characters. */
 const inText: Readonly<Record<string, string>> = { "\n": "Enter", "\r": "Enter", "\r\n": "Enter", "\t": "Tab" };
 
 /** A key of the layout, and whether it needs Shift. */

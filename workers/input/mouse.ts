@@ -10,12 +10,12 @@ const buttonBits = { left: 1, right: 2, middle: 4 } as const;
 
 export type Button = keyof typeof buttonBits;
 
-/** Data that a page drags. */
-type Cargo = CdpEvents["Input.dragIntercepted"]["data"];
+/** Data of a drag. */
+type DragData = CdpEvents["Input.dragIntercepted"]["data"];
 
 /**
- * The mouse of a page. Drags that the page starts are intercepted and dispatched here, because the browser would hand
- * them to a desktop, which does not exist. Each promise resolves when the page has handled the event.
+ * The mouse of a page. Drags that the page starts are intercepted and dispatched here, because the browser would pass
+ * them to the desktop environment, and there is none. Each promise resolves when the page has handled the event.
  */
 export class Mouse {
   readonly #cdp: Pick<CdpSession, "send" | "on">;
@@ -23,27 +23,27 @@ export class Mouse {
   /** Held buttons in the order of their presses. */
   readonly #held = new Set<Button>();
   /** Whether drag interception is enabled. */
-  #isWatching = false;
-  #cargo: Cargo | undefined;
+  #isIntercepting = false;
+  #dragData: DragData | undefined;
   #hasEntered = false;
 
   constructor(cdp: Pick<CdpSession, "send" | "on">) {
     this.#cdp = cdp;
     cdp.on("Input.dragIntercepted", ({ data }) => {
-      if (this.#isWatching) this.#cargo = data;
+      if (this.#isIntercepting) this.#dragData = data;
     });
   }
 
   async move(to: Point): Promise<void> {
     this.#at = to;
-    if (this.#cargo) return this.#carry(this.#cargo);
-    if (this.#held.has("left")) this.#watch();
+    if (this.#dragData) return this.#dragOver(this.#dragData);
+    if (this.#held.has("left")) this.#startIntercepting();
     await this.#dispatch("mouseMoved", [...this.#held].at(-1) ?? "none");
   }
 
-  /** Whether the page may have started a drag, which must be known before a release is sent. */
-  get isDragging(): boolean {
-    return this.#isWatching;
+  /** Whether the page may have started a drag. If so, a release waits for the browser to report whether it has. */
+  get mayBeDragging(): boolean {
+    return this.#isIntercepting;
   }
 
   /** Presses a button. `count` is 2 for the second press of a double click. */
@@ -53,17 +53,17 @@ export class Mouse {
     await this.#dispatch("mousePressed", button, count);
   }
 
-  /** Releases a held button. Drops the dragged data. */
+  /** Releases a held button. During a drag, drops the data instead. */
   async up(count = 1, button: Button | undefined = [...this.#held].at(-1), at: Point = this.#at): Promise<void> {
     this.#at = at;
     // Waits for a round trip: if the last move started a drag, the browser reports the drag before it answers.
-    if (this.#isWatching && !this.#cargo) await this.#cdp.send("Runtime.evaluate", { expression: "0" });
-    const cargo = this.#cargo;
-    if (cargo && !this.#hasEntered) await this.#carry(cargo);
+    if (this.#isIntercepting && !this.#dragData) await this.#cdp.send("Runtime.evaluate", { expression: "0" });
+    const dragData = this.#dragData;
+    if (dragData && !this.#hasEntered) await this.#dragOver(dragData);
     if (!button || !this.#held.delete(button)) return;
-    if (cargo) await this.#drag("drop", cargo);
+    if (dragData) await this.#drag("drop", dragData);
     else await this.#dispatch("mouseReleased", button, count);
-    this.#unwatch();
+    this.#stopIntercepting();
   }
 
   /** Clicks `count` times at a point. */
@@ -73,45 +73,47 @@ export class Mouse {
     await Promise.all(sent);
   }
 
-  /** Sends a wheel event at a point, in CSS pixels. */
+  /** Sends a wheel event at a point. `by` is in CSS pixels. */
   async dispatchWheel(at: Point, by: Point): Promise<void> {
     await this.#cdp.send("Input.dispatchMouseEvent", { type: "mouseWheel", ...at, deltaX: by.x, deltaY: by.y });
   }
 
-  /** Releases all held buttons and cancels a drag. Does nothing after a release. */
+  /** Releases all held buttons and cancels a drag. Does nothing if no button is held. */
   cancel(): void {
     for (const button of [...this.#held]) {
       this.#held.delete(button);
-      const released = this.#cargo ? this.#drag("dragCancel", this.#cargo) : this.#dispatch("mouseReleased", button);
+      const released = this.#dragData
+        ? this.#drag("dragCancel", this.#dragData)
+        : this.#dispatch("mouseReleased", button);
       // Errors are ignored, because the page may not answer.
       released.catch(() => undefined);
-      this.#unwatch();
+      this.#stopIntercepting();
     }
   }
 
-  #watch(): void {
-    if (this.#isWatching) return;
-    this.#isWatching = true;
+  #startIntercepting(): void {
+    if (this.#isIntercepting) return;
+    this.#isIntercepting = true;
     this.#cdp.send("Input.setInterceptDrags", { enabled: true }).catch(() => undefined);
   }
 
-  #unwatch(): void {
-    if (!this.#isWatching) return;
-    this.#isWatching = false;
-    this.#cargo = undefined;
+  #stopIntercepting(): void {
+    if (!this.#isIntercepting) return;
+    this.#isIntercepting = false;
+    this.#dragData = undefined;
     this.#hasEntered = false;
     this.#cdp.send("Input.setInterceptDrags", { enabled: false }).catch(() => undefined);
   }
 
-  async #carry(cargo: Cargo): Promise<void> {
-    if (!this.#hasEntered) await this.#drag("dragEnter", cargo);
+  async #dragOver(dragData: DragData): Promise<void> {
+    if (!this.#hasEntered) await this.#drag("dragEnter", dragData);
     // The drag may have been cancelled meanwhile.
-    if (this.#cargo !== cargo) return;
+    if (this.#dragData !== dragData) return;
     this.#hasEntered = true;
-    await this.#drag("dragOver", cargo);
+    await this.#drag("dragOver", dragData);
   }
 
-  #drag(type: "dragEnter" | "dragOver" | "drop" | "dragCancel", data: Cargo): Promise<unknown> {
+  #drag(type: "dragEnter" | "dragOver" | "drop" | "dragCancel", data: DragData): Promise<unknown> {
     return this.#cdp.send("Input.dispatchDragEvent", { type, ...this.#at, data });
   }
 

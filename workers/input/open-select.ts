@@ -6,9 +6,9 @@ import type { Progress } from "../pages/progress.ts";
 import type { Tab } from "../pages/tab.ts";
 
 /** Maximum depth of frames searched for the focus. */
-const deepest = 8;
+const maxFrameDepth = 8;
 
-/** Maximum number of options shown. */
+/** Maximum number of options read. */
 const maxOptions = 1_000;
 /** Maximum characters of an option's label. */
 const labelLength = 100;
@@ -18,10 +18,10 @@ const nameLength = 1_000;
 /** A `<select>` whose list of options is open. */
 export type OpenSelect = PageElement<HTMLSelectElement>;
 
-/** Finds the `<select>` whose list is open: the focused one, or one in the main document that a script opened. */
+/** Finds the `<select>` whose list is open, in the main document or in the focused frame. */
 export async function findOpenSelect(tab: Tab, progress: Progress): Promise<OpenSelect | undefined> {
   let frameId = tab.mainFrameId;
-  for (let depth = 0; depth < deepest; depth += 1) {
+  for (let depth = 0; depth < maxFrameDepth; depth += 1) {
     const cdp = tab.sessionOf(frameId);
     const world = cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
     const { executionContextId } = await progress.race(world);
@@ -42,7 +42,9 @@ export const isOpen = (select: OpenSelect, progress: Progress): Promise<boolean>
 export const readOptions = (select: OpenSelect, progress: Progress): Promise<SelectText> =>
   callOn(select, "describeOptions", [maxOptions, labelLength, nameLength], progress);
 
-/** Returns the number of selectable options before an option. Null if the list no longer offers the option. */
+/**
+ * Returns the number of selectable options before an option. Null if the option cannot be selected in the open list.
+ */
 export const stepsTo = (
   select: OpenSelect,
   { index, label }: Pick<ShownOption, "index" | "label">,
@@ -50,6 +52,6 @@ export const stepsTo = (
 ): Promise<number | null> => callOn(select, "countSteps", [index, label, labelLength], progress);
 
 /** Releases the remote element. */
-export function forget({ cdp, objectId }: OpenSelect): void {
+export function releaseSelect({ cdp, objectId }: OpenSelect): void {
   cdp.send("Runtime.releaseObject", { objectId }).catch(() => undefined);
 }

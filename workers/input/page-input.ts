@@ -4,7 +4,7 @@ import { Keyboard } from "./keyboard.ts";
 import { Mouse } from "./mouse.ts";
 import { TouchScreen } from "./touch-screen.ts";
 
-/** Input devices of a page. All senders share them, so that the devices know everything that is held. */
+/** Input devices of a page. All senders share them, so that the devices know all held keys, buttons and fingers. */
 export interface PageInput {
   readonly keyboard: Keyboard;
   readonly mouse: Mouse;
@@ -13,7 +13,7 @@ export interface PageInput {
   readonly tally: InputTally;
 }
 
-/** The part of a page's session that input uses. */
+/** The methods of a page's session that input devices use. */
 type InputPort = Pick<CdpSession, "send" | "on">;
 
 const inputs = new WeakMap<CdpSession, PageInput>();

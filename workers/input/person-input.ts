@@ -12,13 +12,14 @@ import type { Button } from "./mouse.ts";
 import type { PageInput } from "./page-input.ts";
 import type { TouchKind } from "./touch-screen.ts";
 
-type Happening = InputEvent["event"];
-
 /**
- * Sends a person's input to a page. Resolves when the page has handled the input. Returns undefined for unsupported
+ * Sends an input event to a page. Resolves when the page has handled it. Returns undefined for viewport and unknown
  * events.
  */
-export function play({ keyboard, mouse, touchScreen }: PageInput, event: Happening): Promise<unknown> | undefined {
+export function dispatchInput(
+  { keyboard, mouse, touchScreen }: PageInput,
+  event: InputEvent["event"],
+): Promise<unknown> | undefined {
   switch (event.case) {
     case "pointerMove":
       return mouse.move(event.value);
@@ -48,7 +49,7 @@ export function play({ keyboard, mouse, touchScreen }: PageInput, event: Happeni
 }
 
 function compose(keyboard: PageInput["keyboard"], { text, selectionStart, selectionEnd, done }: Composition) {
-  return done ? keyboard.insert(text) : keyboard.draft(text, selectionStart, selectionEnd);
+  return done ? keyboard.insert(text) : keyboard.setComposition(text, selectionStart, selectionEnd);
 }
 
 const touchKinds: ReadonlyMap<TouchPhase, TouchKind> = new Map([
@@ -63,7 +64,7 @@ function touch(screen: PageInput["touchScreen"], { phase, points }: Touch): Prom
   return screen.touch(kind, kind === "touchCancel" ? [] : fingers);
 }
 
-/** Returns the key for an event's code. Keys of other layouts keep their code only. */
+/** Returns the key of an event. If the US layout has neither its code nor its key value, its `keyCode` is 0. */
 function keyOf({ key, code = "", location }: KeyDown | KeyUp): Key {
   const known = findKey(code)?.key ?? findKey(key)?.key;
   const keyCode = known?.keyCode ?? 0;

@@ -7,15 +7,15 @@ import type { SessionPage } from "../pages/session-page.ts";
 import type { Tab } from "../pages/tab.ts";
 import type { Keyboard } from "./keyboard.ts";
 import { findKey } from "./keys.ts";
-import { findOpenSelect, forget, isOpen, type OpenSelect, readOptions, stepsTo } from "./open-select.ts";
+import { findOpenSelect, isOpen, type OpenSelect, readOptions, releaseSelect, stepsTo } from "./open-select.ts";
 import { inputOf } from "./page-input.ts";
 
-/** Longest time in milliseconds to find an open list. */
+/** Longest time in milliseconds to find and read an open list. */
 const checkMs = 2_000;
 /** Longest time in milliseconds to apply a choice. */
 const chooseMs = 5_000;
 
-/** Minimum delay between two checks of a page. */
+/** Minimum delay in milliseconds between two checks. */
 const pauseMs = 50;
 
 /** A list offered to the person in control. */
@@ -42,7 +42,7 @@ export class SelectPopups {
   }
 
   /** Withdraws the list of a tab when its document goes away. */
-  attend(tab: Tab): void {
+  watchTab(tab: Tab): void {
     const close = (): void => {
       if (this.#open?.tab === tab) this.#end(this.#open);
     };
@@ -56,7 +56,7 @@ export class SelectPopups {
   }
 
   /** Called when a page has handled input that may have opened or closed a list. */
-  touched(page: SessionPage): void {
+  onInputHandled(page: SessionPage): void {
     if (this.#questions.holder === undefined) return;
     this.#next = page;
     if (!this.#isChecking) void this.#checkPages();
@@ -86,7 +86,7 @@ export class SelectPopups {
     const open: OpenList = { select, tab, labels };
     const question = { pageId: page.id, kind: "select", message: name, options };
     const wait = this.#questions.ask(question, (answer) => this.#choose(open, answer));
-    if (!wait) return forget(select);
+    if (!wait) return releaseSelect(select);
     open.wait = wait;
     this.#open = open;
   }
@@ -103,7 +103,7 @@ export class SelectPopups {
         const wanted = { index, label: labels.get(index) ?? "" };
         // If the page is gone, the option is not available.
         const steps = await stepsTo(select, wanted, progress).catch(() => null);
-        if (steps === null) throw fail("not-found", {}, { detail: "the page no longer offers that option" });
+        if (steps === null) throw fail("not-found", {}, { detail: "the list no longer has this option" });
         const keys = ["Home", ...Array<string>(steps).fill("ArrowDown")];
         await progress.race(Promise.all(keys.map((key) => press(keyboard, key))));
         await this.#press(open, keyboard, "Enter", progress);
@@ -121,7 +121,7 @@ export class SelectPopups {
   #end(open: OpenList): void {
     open.wait?.[Symbol.dispose]();
     if (this.#open === open) this.#open = undefined;
-    forget(open.select);
+    releaseSelect(open.select);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { Point } from "./mouse.ts";
 
-/** Touch event types of the protocol. */
+/** Touch event types in CDP. */
 export type TouchKind = "touchStart" | "touchMove" | "touchEnd" | "touchCancel";
 
 /** One of several fingers. */
@@ -39,7 +39,7 @@ export class TouchScreen {
     this.#isTouched = fingers.length > 0 && kind !== "touchCancel";
     const lifted = this.#fingers.filter(({ id }) => !fingers.some((finger) => finger.id === id));
     this.#fingers = kind === "touchCancel" ? [] : fingers;
-    // For an end of some fingers, the protocol expects the lifted fingers. If all are lifted, it expects none.
+    // If some fingers are lifted, CDP expects the lifted fingers. If all are lifted, it expects none.
     return this.#dispatch(kind, kind === "touchEnd" && fingers.length > 0 ? lifted : [...fingers]);
   }
 

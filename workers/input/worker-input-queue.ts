@@ -1,18 +1,18 @@
 import { type InputEvent, TouchPhase } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { type PageInput, releaseAll } from "./page-input.ts";
-import { play } from "./person-input.ts";
+import { dispatchInput } from "./person-input.ts";
 
-/** Slots for a person's unhandled input. A person produces less in a minute. */
+/** Slots for unhandled input of a page. A person does not fill them within a minute. */
 const capacity = 1_024;
 
-/** An event takes one slot, plus one per 256 characters of text. */
-const charactersPerPlace = 256;
+/** Characters per slot: an event takes one slot, plus one for each full 256 characters of its text. */
+const charactersPerSlot = 256;
 
-/** Unhandled moves of a page after which further moves are merged into the last one. */
+/** Number of unhandled moves of a page from which on further moves are merged into one. */
 const maxMoves = 2;
 
-/** Longest wait for a page to report whether it started a drag. */
+/** Longest wait for a page to handle the release of a possible drag, before further input is sent. */
 const dropMs = 1_000;
 
 /** Keys that may open or close a list of options. */
@@ -26,19 +26,19 @@ function mayOpen({ case: kind, value }: InputEvent["event"]): boolean {
 
 /** Input that a page has not handled yet. */
 interface Load {
-  places: number;
+  slots: number;
   moves: number;
 }
 
 interface Waiting {
   readonly event: InputEvent["event"];
   readonly page: PageInput;
-  readonly places: number;
+  readonly slots: number;
 }
 
 /**
- * Ordered queue of a person's input to the page. Only the release of a possible drag waits for the page. Moves that a
- * slow page delays are merged until another event follows.
+ * Ordered queue of input to the active page. Input is sent at once, except after the release of a possible drag and
+ * while a slow page delays moves. Delayed moves are merged until another event follows.
  */
 export class WorkerInputQueue {
   readonly #findInput: () => PageInput;
@@ -46,8 +46,8 @@ export class WorkerInputQueue {
   readonly #loads = new WeakMap<PageInput, Load>();
   #waiting: Waiting[] = [];
   #page: PageInput | undefined;
-  #holdUp: Promise<unknown> | undefined;
-  #eased: PromiseWithResolvers<void> | undefined;
+  #pendingDrop: Promise<unknown> | undefined;
+  #roomFreed: PromiseWithResolvers<void> | undefined;
 
   /**
    * `findInput` returns the input devices of the active page. `onPressed` is called when a page has handled an event
@@ -58,10 +58,10 @@ export class WorkerInputQueue {
     this.#onPressed = onPressed;
   }
 
-  /** Resolves when a page has handled an event or the queue was cleared, so that there may be room. */
-  get eased(): Promise<void> {
-    this.#eased ??= Promise.withResolvers();
-    return this.#eased.promise;
+  /** Resolves when there may be more room: a page has handled an event, or the queue was cleared. */
+  get roomFreed(): Promise<void> {
+    this.#roomFreed ??= Promise.withResolvers();
+    return this.#roomFreed.promise;
   }
 
   /** Queues events in order while there is room. Returns the numbers of accepted and of unsupported events. */
@@ -86,13 +86,13 @@ export class WorkerInputQueue {
 
   /** Discards queued input and releases all held keys and buttons. */
   clear(): void {
-    for (const { page, places } of this.#waiting.splice(0)) this.#loadOf(page).places -= places;
+    for (const { page, slots } of this.#waiting.splice(0)) this.#loadOf(page).slots -= slots;
     this.release();
-    this.#notifyEased();
+    this.#notifyRoom();
   }
 
   #loadOf(page: PageInput): Load {
-    const known = this.#loads.get(page) ?? { places: 0, moves: 0 };
+    const known = this.#loads.get(page) ?? { slots: 0, moves: 0 };
     this.#loads.set(page, known);
     return known;
   }
@@ -104,47 +104,47 @@ export class WorkerInputQueue {
       return true;
     }
     const load = this.#loadOf(page);
-    const places = 1 + Math.floor(lengthOf(event) / charactersPerPlace);
+    const slots = 1 + Math.floor(lengthOf(event) / charactersPerSlot);
     // An event larger than the queue is accepted if the queue is empty.
-    if (load.places > 0 && load.places + places > capacity) return false;
-    load.places += places;
-    this.#waiting.push({ event, page, places });
+    if (load.slots > 0 && load.slots + slots > capacity) return false;
+    load.slots += slots;
+    this.#waiting.push({ event, page, slots });
     return true;
   }
 
-  #ease(page: PageInput, places: number): void {
-    this.#loadOf(page).places -= places;
-    this.#notifyEased();
+  #freeSlots(page: PageInput, slots: number): void {
+    this.#loadOf(page).slots -= slots;
+    this.#notifyRoom();
   }
 
-  #notifyEased(): void {
-    this.#eased?.resolve();
-    this.#eased = undefined;
+  #notifyRoom(): void {
+    this.#roomFreed?.resolve();
+    this.#roomFreed = undefined;
   }
 
   #pump(): void {
-    for (let next = this.#waiting[0]; next && !this.#holdUp; next = this.#waiting[0]) {
-      const { event, page, places } = next;
+    for (let next = this.#waiting[0]; next && !this.#pendingDrop; next = this.#waiting[0]) {
+      const { event, page, slots } = next;
       const isMove = event.case === "pointerMove";
       const load = this.#loadOf(page);
       if (isMove && this.#waiting.length === 1 && load.moves >= maxMoves) return;
       this.#waiting.shift();
-      const mayDrop = event.case === "pointerUp" && page.mouse.isDragging;
-      const played = play(page, event)?.catch(() => undefined) ?? Promise.resolve();
+      const mayDrop = event.case === "pointerUp" && page.mouse.mayBeDragging;
+      const dispatched = dispatchInput(page, event)?.catch(() => undefined) ?? Promise.resolve();
       if (isMove) load.moves += 1;
-      void played.then(() => {
+      void dispatched.then(() => {
         if (isMove) load.moves -= 1;
         if (mayOpen(event)) this.#onPressed();
-        this.#ease(page, places);
+        this.#freeSlots(page, slots);
         this.#pump();
       });
-      if (mayDrop) this.#hold(played);
+      if (mayDrop) this.#awaitDrop(dispatched);
     }
   }
 
-  #hold(drop: Promise<unknown>): void {
-    this.#holdUp = within(drop, dropMs, undefined).then(() => {
-      this.#holdUp = undefined;
+  #awaitDrop(drop: Promise<unknown>): void {
+    this.#pendingDrop = within(drop, dropMs, undefined).then(() => {
+      this.#pendingDrop = undefined;
       this.#pump();
     });
   }

@@ -11,7 +11,7 @@ import {
   LiveViewersSchema,
 } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { withoutMargins } from "../injected/plain-text.ts";
+import { withoutLookahead } from "../injected/plain-text.ts";
 import type { PageRegistry } from "../pages/page-registry.ts";
 import { summarizePages } from "../pages/page-summary.ts";
 import type { Publication } from "./publication.ts";
@@ -187,7 +187,8 @@ export class LiveHub {
     this.#isChanged = false;
     const pages = await summarizePages(this.#browser.pages);
     // Viewers see the page itself, so their texts are not masked.
-    for (const page of pages) Object.assign(page, { url: withoutMargins(page.url), title: withoutMargins(page.title) });
+    for (const page of pages)
+      Object.assign(page, { url: withoutLookahead(page.url), title: withoutLookahead(page.title) });
     this.#stateTimer = undefined;
     if (this.#isChanged) this.changed();
     if (this.#viewers.size === 0) return;

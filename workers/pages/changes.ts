@@ -45,10 +45,10 @@ export class Changes {
     }
   }
 
-  /** Resolves with a promise's outcome. Undefined if `isMoot` holds first, or after the time limit of `until`. */
+  /** Resolves with a promise's outcome. Undefined if `isObsolete` holds first, or after the time limit of `until`. */
   async before<Value>(
     promise: Promise<Value>,
-    isMoot: () => boolean,
+    isObsolete: () => boolean,
     progress: Progress,
     maxMs?: number,
   ): Promise<Value | undefined> {
@@ -58,7 +58,7 @@ export class Changes {
       this.notify();
     };
     promise.then(settle, settle);
-    await this.until(() => isSettled || isMoot() || undefined, progress, maxMs);
+    await this.until(() => isSettled || isObsolete() || undefined, progress, maxMs);
     return isSettled ? promise : undefined;
   }
 }

@@ -7,14 +7,14 @@ import type { Tab } from "./tab.ts";
 /** Maximum characters of a published console line. */
 const lineLength = 2_000;
 
-/** Lines per second after which a session's consoles are muted for one second. */
+/** Lines per second of a session at which its consoles are muted for one second. */
 export const consoleBounds = { linesPerSecond: 1_000 };
 
 const windowMs = 1_000;
 
 /**
- * Console output of pages. Enabled only while the event feed has readers or the session's log records it, and muted
- * above the rate limit: each line costs CPU in two browser processes and in this process.
+ * Publishes the console output of pages. Enabled only while the event feed has readers or the session's log records
+ * it, and muted above the rate limit, because each line costs CPU in two browser processes and in this process.
  */
 export class ConsoleTap {
   readonly #feed: EventFeed;
@@ -25,7 +25,7 @@ export class ConsoleTap {
   #since = 0;
   #lines = 0;
   /** Set while the consoles are muted. */
-  #rest: NodeJS.Timeout | undefined;
+  #muteTimer: NodeJS.Timeout | undefined;
 
   /** `onException` is called for uncaught exceptions of pages while enabled. */
   constructor(feed: EventFeed, onException: (pageId: string, exception: ThrownException) => void) {
@@ -34,13 +34,13 @@ export class ConsoleTap {
   }
 
   /** Publishes the console lines of a tab while enabled. */
-  attend(tab: Tab, pageId: string): void {
+  watchTab(tab: Tab, pageId: string): void {
     this.#tabs.add(tab);
     tab.listen({ onSession: (session) => this.#follow(session, pageId), onClosed: () => this.#tabs.delete(tab) });
   }
 
   /** Called when the first reader subscribes to the feed, and when the last reader leaves. */
-  turn(isWatched: boolean): void {
+  setWatched(isWatched: boolean): void {
     this.#isWatched = isWatched;
     this.#restart();
   }
@@ -52,9 +52,9 @@ export class ConsoleTap {
   }
 
   #restart(): void {
-    clearTimeout(this.#rest);
-    this.#rest = undefined;
-    this.#switchAll();
+    clearTimeout(this.#muteTimer);
+    this.#muteTimer = undefined;
+    this.#updateAll();
   }
 
   #follow(session: CdpSession, pageId: string): void {
@@ -69,11 +69,11 @@ export class ConsoleTap {
       this.#feed.publish(SessionConsoleEventSchema, { level: type, text });
       this.#count();
     });
-    if (this.#isListening) this.#switch(session);
+    if (this.#isListening) this.#update(session);
   }
 
   get #isListening(): boolean {
-    return (this.#isWatched || this.#isRecorded) && this.#rest === undefined;
+    return (this.#isWatched || this.#isRecorded) && this.#muteTimer === undefined;
   }
 
   #count(): void {
@@ -85,27 +85,27 @@ export class ConsoleTap {
     }
     this.#lines += 1;
     if (this.#lines < linesPerSecond) return;
-    const text = `the pages wrote ${linesPerSecond} lines within a second: the lines of the next second are left out`;
+    const text = `the pages wrote ${linesPerSecond} lines within a second: the lines of the next second are dropped`;
     this.#feed.publish(SessionConsoleEventSchema, { level: "warning", text });
-    this.#rest = setTimeout(() => {
-      this.#rest = undefined;
-      this.#switchAll();
+    this.#muteTimer = setTimeout(() => {
+      this.#muteTimer = undefined;
+      this.#updateAll();
     }, windowMs).unref();
-    this.#switchAll();
+    this.#updateAll();
   }
 
-  #switchAll(): void {
-    for (const tab of this.#tabs) for (const session of tab.sessions) this.#switch(session);
+  #updateAll(): void {
+    for (const tab of this.#tabs) for (const session of tab.sessions) this.#update(session);
   }
 
-  #switch(session: CdpSession): void {
-    // Without this command, earlier lines would be published again.
+  #update(session: CdpSession): void {
+    // Without this command, the browser would report earlier lines again.
     if (this.#isListening) session.send("Runtime.discardConsoleEntries").catch(() => undefined);
     session.send(this.#isListening ? "Runtime.enable" : "Runtime.disable").catch(() => undefined);
   }
 }
 
-/** Formats a value as the console shows it on one line. */
+/** Formats a logged value on one line, similar to the console of the developer tools. */
 function textOf({ type, value, unserializableValue, description }: LoggedValue): string {
   if (type === "string") return String(value);
   return unserializableValue ?? description ?? String(value ?? type);

@@ -4,19 +4,19 @@ import { type Event, EventSchema } from "../../src/gen/pilothouse/v1/common_pb.t
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 
-/** Events that a slow reader may lag behind before the oldest are dropped. */
+/** Maximum number of events queued per reader. Beyond it, the oldest are dropped. */
 const capacity = 200;
 
-/** Creates an event for the reading session, because a warm browser may have events from before its session. */
+/** Creates an event for the reader's session id, which a warm browser does not have yet when events occur. */
 type EventMaker = (sessionId: string) => Event;
 
 /** Fields of a browser event's payload, without the session. */
-type Said<D extends DescMessage> = Omit<MessageInitShape<D>, "sessionId">;
+type EventFields<D extends DescMessage> = Omit<MessageInitShape<D>, "sessionId">;
 
 /** Events of a session's browser for subscribed readers. Never stored. */
 export class EventFeed {
   readonly #readers = new Set<BoundedQueue<EventMaker>>();
-  readonly #listeners = new Map<string, (said: never) => void>();
+  readonly #listeners = new Map<string, (fields: never) => void>();
   readonly #onWatched: (isWatched: boolean) => void;
   #isClosed = false;
 
@@ -28,19 +28,19 @@ export class EventFeed {
     this.#onWatched = onWatched;
   }
 
-  /** Sets the listener of an event, which is called whether or not there are readers. */
-  on<D extends DescMessage>(payload: D, listener: (said: Said<D>) => void): void {
+  /** Sets the only listener of an event type. It is called whether or not there are readers. */
+  on<D extends DescMessage>(payload: D, listener: (fields: EventFields<D>) => void): void {
     this.#listeners.set(payload.typeName, listener);
   }
 
   /** Sends an event to its listener and to all readers. */
-  publish<D extends DescMessage>(payload: D, said: Said<D>): void {
-    // The boundary where an event gets the type of its listener: both have the same payload.
-    this.#listeners.get(payload.typeName)?.(said as never);
+  publish<D extends DescMessage>(payload: D, fields: EventFields<D>): void {
+    // Cast: the listener was registered for the same payload type.
+    this.#listeners.get(payload.typeName)?.(fields as never);
     if (this.#readers.size === 0) return;
     const createdAt = timestampNow();
     const make: EventMaker = (sessionId) =>
-      create(EventSchema, { ...eventPayload(payload, fill(payload, sessionId, said)), createdAt });
+      create(EventSchema, { ...eventPayload(payload, fill(payload, sessionId, fields)), createdAt });
     for (const reader of this.#readers) reader.pushDroppingOldest(make);
   }
 
@@ -68,9 +68,7 @@ export class EventFeed {
   }
 }
 
-/**
- * The boundary where a payload gets its session: every browser event has the field, and only the caller knows its type.
- */
-function fill<D extends DescMessage>(payload: D, sessionId: string, said: Said<D>): MessageShape<D> {
-  return create(payload, { ...said, sessionId } as unknown as MessageInitShape<D>);
+/** Creates a payload with its session id. Cast: every browser event has the field, which `D` does not state. */
+function fill<D extends DescMessage>(payload: D, sessionId: string, fields: EventFields<D>): MessageShape<D> {
+  return create(payload, { ...fields, sessionId } as unknown as MessageInitShape<D>);
 }

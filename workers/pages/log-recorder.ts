@@ -10,7 +10,7 @@ import { RequestRecorder } from "./request-recorder.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { Frame, Tab } from "./tab.ts";
 
-/** Scheme of the browser's error pages. The failed request has an entry of its own. */
+/** Scheme of the browser's error pages, which are not recorded: the failed request has its own entry. */
 const errorPage = "chrome-error:";
 
 /** Records what happens in the pages of a session. Enables nothing in the browser. */
@@ -22,7 +22,7 @@ export class LogRecorder {
     this.#log = log;
     this.#requests = new RequestRecorder(log);
     feed.on(SessionDialogEventSchema, ({ kind = "", message = "", answer: outcome = "" }) => {
-      // The message of a login is the URL of the document.
+      // For an HTTP login, the message is the URL of the document.
       const said = kind === "http_auth" ? { url: loggedAddress(message) } : this.#textOf(message);
       log.add({ type: "dialog", kind, outcome, ...said });
     });
@@ -30,26 +30,26 @@ export class LogRecorder {
       log.add({ type: "download", fileName, bytes, outcome });
     });
     feed.on(SessionConsoleEventSchema, ({ level: kind = "", text = "" }) => {
-      // At other levels consoles are read only while a client watches the session.
+      // At other levels, console lines arrive only while a client reads events, so the log would have gaps.
       if (log.isFull) log.add({ type: "console", kind, text: loggedText(text) });
     });
   }
 
   /** Records a tab of a page. */
-  attend(tab: Tab, pageId: string): void {
-    this.#requests.attend(tab, pageId);
+  watchTab(tab: Tab, pageId: string): void {
+    this.#requests.watchTab(tab, pageId);
     tab.listen({
       onNavigated: (frame, isMain) => {
         if (isMain && this.#log.isOn) this.#addNavigation(tab, pageId, frame);
       },
       onCrashed: () => {
         const url = loggedAddress(tab.url);
-        this.#log.add({ type: "crash", pageId, url, error: "the renderer of the page ended" });
+        this.#log.add({ type: "crash", pageId, url, error: "the page's renderer process crashed" });
       },
     });
   }
 
-  /** Records an uncaught exception, which the browser reports only while consoles are read. */
+  /** Records an uncaught exception. Called only while `ConsoleTap` is enabled. */
   addException(pageId: string, { text, exception, url, lineNumber, columnNumber }: ThrownException): void {
     if (!this.#log.isFull) return;
     const said = exception?.description ?? `${text} ${exception?.unserializableValue ?? exception?.value ?? ""}`;
@@ -66,7 +66,9 @@ export class LogRecorder {
     this.#log.add({ type: "navigation", pageId, url: loggedAddress(url), ...status });
   }
 
-  /** Text of a page. Recorded with `full` only, because a page may show what was typed into it. */
+  /**
+   * Returns the field for a text of a page. Empty unless the level is `full`, because pages may echo what was typed.
+   */
   #textOf(text: string): { text?: string } {
     return this.#log.isFull ? { text: loggedText(text) } : {};
   }

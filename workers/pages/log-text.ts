@@ -8,7 +8,7 @@ const hasServer = /^(?:https?|wss?|ftp):$/;
 const addresses = /\b(?:https?|wss?|ftp|data|blob):[^\s"'`<>()\\]{1,2000}/gi;
 
 /**
- * Returns a URL without what may be secret: scheme, host, path and the names in the query remain. Values, fragment,
+ * Removes what may be secret from a URL. Scheme, host, path and the names in the query remain. Query values, fragment,
  * credentials and matrix parameters are removed. A part of the query without `=` counts as a value.
  */
 export function loggedAddress(url: string): string {

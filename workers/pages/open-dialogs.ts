@@ -3,26 +3,29 @@ import { timestampNow } from "@bufbuild/protobuf/wkt";
 import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { type Dialog, DialogSchema, SessionDialogEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
-import { cutText, withoutMargins } from "../injected/plain-text.ts";
+import { cutText, withoutLookahead } from "../injected/plain-text.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { PendingQuestions } from "./pending-questions.ts";
 import { shownAddress } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
-/** Maximum number of dialogs in the session's state. */
+/** Maximum number of dialogs that are kept and listed in the session's `state`. */
 const keptDialogs = 10;
 
 /** Maximum characters of a dialog's message. */
 const messageLength = 1_000;
 
-/** Default answers: alerts and `beforeunload` are accepted, everything that asks for consent is dismissed. */
+/** Kinds of dialogs that the policy accepts. It dismisses all others, which ask for consent or input. */
 const accepted = new Set(["alert", "beforeunload"]);
 
 type Opening = CdpEvents["Page.javascriptDialogOpening"];
 
 type DialogAnswer = "accepted" | "dismissed";
 
-/** Answers dialogs of pages by policy, or forwards them to the person in control, and keeps the last dialogs. */
+/**
+ * Answers dialogs of pages by policy, or forwards them to the person in control or to CDP clients. Keeps the last
+ * dialogs.
+ */
 export class OpenDialogs {
   /** Returns how long a CDP client may take to answer a dialog of a target before the policy answers. */
   patienceMs: (targetId: string) => number = () => 0;
@@ -40,7 +43,7 @@ export class OpenDialogs {
     return this.#dialogs;
   }
 
-  attend(tab: Tab, pageId: string): void {
+  watchTab(tab: Tab, pageId: string): void {
     tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
     // HTTP logins are only recorded: the browser dismisses them and shows the body of the 401 response.
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
@@ -50,7 +53,7 @@ export class OpenDialogs {
     this.begin(kind, message)(answer);
   }
 
-  /** Records a pending dialog. Returns a function that records the answer. */
+  /** Records a pending dialog. Returns a function to record its answer. */
   begin(kind: string, message: string): (answer: DialogAnswer) => void {
     const dialog = this.#keep(kind, message, "pending");
     return (answer) => this.#end(dialog, answer);
@@ -65,7 +68,7 @@ export class OpenDialogs {
     session.on("Page.javascriptDialogOpening", (opening) => {
       const { type, message } = opening;
       close();
-      open = { dialog: this.#keep(type, message, "pending"), wait: this.#hold(session, opening, tab, pageId) };
+      open = { dialog: this.#keep(type, message, "pending"), wait: this.#handle(session, opening, tab, pageId) };
     });
     session.on("Page.javascriptDialogClosed", ({ result }) => {
       if (!open) return;
@@ -78,13 +81,13 @@ export class OpenDialogs {
   /**
    * Forwards a dialog to the person in control, leaves it to a CDP client that receives it, or answers it by policy.
    */
-  #hold(session: CdpSession, opening: Opening, tab: Tab, pageId: string): Disposable | undefined {
+  #handle(session: CdpSession, opening: Opening, tab: Tab, pageId: string): Disposable | undefined {
     const { type: kind, message, defaultPrompt = "" } = opening;
     const question = { pageId, kind, message: shortText(message), defaultText: shortText(defaultPrompt) };
-    const asked = this.#questions.ask(question, (given) => answer(session, kind, given));
-    const patienceMs = asked ? 0 : this.patienceMs(tab.target.info.targetId);
-    if (!asked && patienceMs === 0) void answer(session, kind);
-    if (asked || patienceMs === 0) return asked;
+    const pending = this.#questions.ask(question, (given) => answer(session, kind, given));
+    const patienceMs = pending ? 0 : this.patienceMs(tab.target.info.targetId);
+    if (!pending && patienceMs === 0) void answer(session, kind);
+    if (pending || patienceMs === 0) return pending;
     const timer = setTimeout(() => void answer(session, kind), patienceMs);
     return { [Symbol.dispose]: () => clearTimeout(timer) };
   }
@@ -103,10 +106,10 @@ export class OpenDialogs {
   }
 }
 
-/** Cuts a page's text for the person in control, who may see secrets. */
-const shortText = (text: string): string => withoutMargins(keptText(text));
+/** Cuts a page's text for the person in control. Removes the lookahead without masking: this person may see secrets. */
+const shortText = (text: string): string => withoutLookahead(keptText(text));
 
-/** Cuts a page's text. Copies the result, since a slice would keep the whole string in memory. */
+/** Cuts a page's text, and copies it: V8's slice would keep the whole string in memory. */
 function keptText(text: string): string {
   return Buffer.from(cutText(text, messageLength)).toString();
 }

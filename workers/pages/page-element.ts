@@ -3,7 +3,7 @@ import type { CdpSession } from "../cdp/cdp-session.ts";
 import type * as controlFunctions from "../injected/control-script.ts";
 import type { Progress } from "./progress.ts";
 
-/** A remote element, held in an isolated world. */
+/** A remote object for an element, in an isolated world. */
 export interface PageElement<E extends Element> {
   readonly cdp: CdpSession;
   readonly objectId: string;
@@ -13,7 +13,7 @@ export interface PageElement<E extends Element> {
 
 type Functions = typeof controlFunctions;
 
-/** Calls a function of our script on an element in its document. */
+/** Calls a function of the control script on an element. The script is loaded with each call. */
 export async function callOn<Name extends Exclude<keyof Functions, "findOpen">>(
   { cdp, objectId }: PageElement<Parameters<Functions[Name]>[0]>,
   name: Name,
@@ -24,6 +24,6 @@ export async function callOn<Name extends Exclude<keyof Functions, "findOpen">>(
   const values = args.map((value) => ({ value }));
   const call = { objectId, functionDeclaration, arguments: values, returnByValue: true };
   const { result } = await progress.race(cdp.send("Runtime.callFunctionOn", call));
-  // The boundary where the function's result gets its type.
+  // Cast: the result has the type that the function returns.
   return result.value as ReturnType<Functions[Name]>;
 }

@@ -8,7 +8,7 @@ import type { Progress } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";
 import { Tab } from "./tab.ts";
 
-/** Maximum number of pages of a session. Bounds sites that open popups without end. */
+/** Maximum number of pages per session, for sites that open popups without end. */
 export const maxPages = 32;
 
 /** Longest wait for a page to open. A page opens in about 10 ms on an idle machine, but never if its renderer dies. */
@@ -48,13 +48,13 @@ export class PageRegistry implements TargetListener {
   /** Context of the pages. CDP clients own the contexts that they create. */
   #contextId: string | undefined;
   #opened = 0;
-  /** Tabs that the browser announced while we open one ourselves. */
+  /** Tabs that the browser announced while `#newTab` opens one. Undefined otherwise. */
   #announced: Tab[] | undefined;
   #opening: Promise<unknown> = Promise.resolve();
   #isClosed = false;
   #unlisten: () => void = () => undefined;
 
-  /** The pages are those of a browser context: by default, of the browser's initial context. */
+  /** Registers the pages of one browser context: by default, of the browser's initial context. */
   constructor(browser: PageBrowser, listener: PageListener, contextId?: string) {
     this.#browser = browser;
     this.#listener = listener;
@@ -123,7 +123,7 @@ export class PageRegistry implements TargetListener {
   async replace(sessionPage: SessionPage): Promise<void> {
     const isCrashed = sessionPage.isCrashed;
     const tab = await this.#newTab();
-    // A renderer in an endless script would keep its closing tab for 0.5 to 2.5 s. A crash ends the renderer at once.
+    // In an endless script, the renderer would delay the closing of its tab by 0.5 to 2.5 s. A crash ends it at once.
     if (!isCrashed) await sessionPage.crash();
     const old = sessionPage.replaceTab(tab);
     this.#listener.onTab(sessionPage);
@@ -207,7 +207,7 @@ export class PageRegistry implements TargetListener {
     await this.#browser.browserSession.send("Target.closeTarget", { targetId: tab.mainFrameId });
   }
 
-  /** Opens one tab at a time, to distinguish the tab from popups that open at the same time. */
+  /** Opens one tab at a time, to distinguish the tab from popups that open meanwhile. */
   #newTab(): Promise<Tab> {
     const opened = this.#opening.then(async () => {
       const announced: Tab[] = [];

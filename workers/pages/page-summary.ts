@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type PageSummary, PageSummarySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { PageRegistry } from "./page-registry.ts";
 
-/** Describes all pages, oldest first. Reading the titles takes at most half a second. */
+/** Describes all pages, oldest first. Waits at most half a second for titles. */
 export function summarizePages(pages: PageRegistry, hasTitles = true): Promise<PageSummary[]> {
   const { shown } = pages;
   return Promise.all(

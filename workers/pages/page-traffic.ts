@@ -7,14 +7,14 @@ import type { Progress } from "./progress.ts";
 /** Time without requests after which the network counts as idle. */
 const idleMs = 500;
 
-/** Resource type of event streams, which stay open as long as the page wants and do not delay network idleness. */
+/** Resource type of event streams. They may stay open for the life of the page, so they do not count as in flight. */
 const endlessType = "EventSource";
 
 /** The last response to a navigation of the main frame. */
 export interface DocumentAnswer {
   readonly url: string;
   readonly status: number;
-  /** Whether the response has the relay's refusal header. Sites can fake it. */
+  /** Whether the response has the egress relay's refusal header. Sites can fake it. */
   readonly seemsBlocked: boolean;
   /** Whether Cloudflare replaced the document with a challenge. */
   readonly isMitigated: boolean;
@@ -24,7 +24,7 @@ export interface DocumentAnswer {
 export interface TrafficListener {
   /** `isDocument` marks a navigation of the main frame. */
   onRequest?(url: string, isDocument: boolean): void;
-  /** Called when a server asks for credentials for a document. */
+  /** Called when a server requests HTTP credentials for the document of a page or frame. */
   onLoginWanted?(url: string): void;
 }
 
@@ -33,6 +33,7 @@ interface InFlight {
   readonly loaderId: string;
 }
 
+/** Tracks the requests of a page and its frames, and the response to the last document request of the main frame. */
 export class PageTraffic {
   readonly #mainFrameId: string;
   readonly #changes: Changes;
@@ -68,8 +69,8 @@ export class PageTraffic {
     for (const [id, request] of this.#inFlight) if (request.session === session) this.#onEnd(id);
   }
 
-  /** Ends the requests of earlier documents, whose ends may not be reported. */
-  forgetOthers(loaderId: string): void {
+  /** Removes the requests of earlier documents, for which the browser may report no end. */
+  endOthers(loaderId: string): void {
     for (const [id, request] of this.#inFlight) if (request.loaderId !== loaderId) this.#onEnd(id);
   }
 
@@ -82,13 +83,13 @@ export class PageTraffic {
         throw fail(
           "session-timeout",
           {},
-          { detail: "the network did not become idle within the timeout: wait for a selector, or longer" },
+          { detail: "the network did not become idle within the timeout: wait for a selector, or increase timeout_ms" },
         );
       await this.#changes.until(() => undefined, progress, Math.max(idleMs - quietFor, 10));
     }
   }
 
-  /** Forgets the last document before the next navigation. */
+  /** Clears what is known about the last document, before the next navigation. */
   forgetDocument(): void {
     this.requestedUrl = undefined;
     this.answer = undefined;
@@ -143,12 +144,12 @@ export class PageTraffic {
 
 type RequestOfFrame = Pick<CdpEvents["Network.requestWillBeSent"], "requestId" | "loaderId" | "frameId" | "type">;
 
-/** Whether a request is for a document. Only a document request has its loader's id. */
+/** Whether a request is for a document. Only a document request has the same id as its loader. */
 function isNavigation({ requestId, loaderId, type }: RequestOfFrame): boolean {
   return type === "Document" && requestId === loaderId;
 }
 
-/** Finds a header, ignoring case: header names keep the server's case. */
+/** Returns the value of a header. Ignores case, because CDP reports names as the server wrote them. */
 function findHeader(headers: Readonly<Record<string, string>>, name: string): string | undefined {
   const found = Object.entries(headers).find(([each]) => each.toLowerCase() === name);
   return found?.[1];

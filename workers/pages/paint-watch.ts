@@ -3,8 +3,8 @@ import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { PageRegistry } from "./page-registry.ts";
 
 /**
- * Notices whether the active page paints. Frames of other processes are not watched. The browser reports only the first
- * paint after each `rearm`, because an animated page would report 60 a second.
+ * Detects whether the active page paints. Frames in other processes are not watched. The watch ends with the first
+ * paint after each `rearm`, because an animated page paints 60 times a second.
  */
 export class PaintWatch {
   readonly #pages: PageRegistry;
@@ -28,8 +28,8 @@ export class PaintWatch {
   }
 
   /**
-   * Forgets earlier paints and those of the next `settleMs` milliseconds. Call it right after a picture was taken. The
-   * picture and the start of the watch each make a page paint once.
+   * Starts to watch for the next paint, but ignores paints in the first `settleMs` milliseconds: taking a picture and
+   * starting the watch each make a page paint once. Call this right after a picture was taken.
    */
   async rearm(settleMs: number): Promise<void> {
     this.#painted = Promise.withResolvers();
@@ -39,7 +39,7 @@ export class PaintWatch {
     await session.send("LayerTree.enable").catch(() => undefined);
     if (settleMs > 0) await setTimeout(settleMs);
     this.#armed = session;
-    if (session !== this.#shown) this.#notice();
+    if (session !== this.#shown) this.#resolvePainted();
   }
 
   /** Stops watching. */
@@ -52,23 +52,23 @@ export class PaintWatch {
     if (this.#followed.has(session)) return;
     this.#followed.add(session);
     const onPaint = (): void => {
-      if (session === this.#armed) this.#notice();
+      if (session === this.#armed) this.#resolvePainted();
     };
     session.on("LayerTree.layerPainted", onPaint);
     session.on("LayerTree.layerTreeDidChange", onPaint);
   }
 
-  /** Notices another active page, and another document of the page. */
+  /** Resolves `painted` if another page is active, or the active page has another document. */
   #check(): void {
     const tab = this.#pages.shown?.tab;
     const isSame = tab?.session === this.#shown && tab?.committed === this.#committed;
     if (isSame) return;
     this.#shown = tab?.session;
     this.#committed = tab?.committed ?? 0;
-    this.#notice();
+    this.#resolvePainted();
   }
 
-  #notice(): void {
+  #resolvePainted(): void {
     this.#disarm();
     this.#painted.resolve();
   }

@@ -10,7 +10,7 @@ const maxOpen = 64;
 
 interface OpenQuestion {
   readonly question: LiveQuestion;
-  /** Applies the answer. Without an answer, does what happens if no person is in control. */
+  /** Applies the answer. If `answer` is undefined, acts as if no person were in control. */
   settle(answer: LiveAnswer | undefined): Promise<void>;
   readonly timer: NodeJS.Timeout;
 }
@@ -24,15 +24,15 @@ export class PendingQuestions {
   readonly #open = new Map<string, OpenQuestion>();
   #holder: string | undefined;
   #asked = 0;
-  /** Uploads of the person in progress. */
-  #moving = 0;
+  /** Number of running uploads of the person in control. */
+  #uploads = 0;
 
   /** `onChanged` is called when a question opens or closes. */
   constructor(onChanged: () => void) {
     this.#onChanged = onChanged;
   }
 
-  /** Client that is asked. Undefined while no person is in control. */
+  /** Id of the client that receives questions. Undefined while no person is in control. */
   get holder(): string | undefined {
     return this.#holder;
   }
@@ -42,19 +42,19 @@ export class PendingQuestions {
     return this.#open.values().map(({ question }) => question);
   }
 
-  /** Sets who is in control. Questions to the previous client are settled without an answer. */
-  hold(holder: string | undefined): void {
+  /** Sets the client in control. Questions to the previous client are settled without an answer. */
+  setHolder(holder: string | undefined): void {
     if (holder === this.#holder) return;
     this.#holder = holder;
-    for (const id of [...this.#open.keys()]) this.#giveUp(id);
+    for (const id of [...this.#open.keys()]) this.#settleUnanswered(id);
   }
 
   /** Pauses the timeouts of open questions during an upload. Dispose of the result to restart them. */
-  wait(): Disposable {
-    this.#moving += 1;
+  pauseTimeouts(): Disposable {
+    this.#uploads += 1;
     return {
       [Symbol.dispose]: () => {
-        this.#moving -= 1;
+        this.#uploads -= 1;
         for (const { timer } of this.#open.values()) timer.refresh();
       },
     };
@@ -65,14 +65,14 @@ export class PendingQuestions {
    * the result to withdraw the question.
    */
   ask(
-    asked: Omit<MessageInitShape<typeof LiveQuestionSchema>, "id" | "$typeName">,
+    fields: Omit<MessageInitShape<typeof LiveQuestionSchema>, "id" | "$typeName">,
     settle: OpenQuestion["settle"],
   ): Disposable | undefined {
     if (this.#holder === undefined || this.#open.size >= maxOpen) return undefined;
     this.#asked += 1;
     const id = `que_${this.#asked}`;
-    const timer = setTimeout(() => this.#beLate(id), patienceMs);
-    this.#open.set(id, { question: create(LiveQuestionSchema, { ...asked, id }), settle, timer });
+    const timer = setTimeout(() => this.#onTimeout(id), patienceMs);
+    this.#open.set(id, { question: create(LiveQuestionSchema, { ...fields, id }), settle, timer });
     this.#onChanged();
     return { [Symbol.dispose]: () => void this.#close(id) };
   }
@@ -84,13 +84,13 @@ export class PendingQuestions {
     }
   }
 
-  #beLate(id: string): void {
-    if (this.#moving > 0) this.#open.get(id)?.timer.refresh();
-    else this.#giveUp(id);
+  #onTimeout(id: string): void {
+    if (this.#uploads > 0) this.#open.get(id)?.timer.refresh();
+    else this.#settleUnanswered(id);
   }
 
   /** Settles a question without an answer. Ignores errors: the page may be gone or hang. */
-  #giveUp(id: string): void {
+  #settleUnanswered(id: string): void {
     this.#settle(id, undefined).catch(() => undefined);
   }
 

@@ -1,16 +1,19 @@
 import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-/** Grace period after a command's timeout, so that the browser's own error can arrive first. */
+/** Grace period in milliseconds after a command's timeout, so that a more specific error can arrive first. */
 const watchdogMs = 250;
 
-/** Deadline and cancellation of a command. First argument of everything that waits for a browser. */
+/** Deadline and cancellation of a command. */
 export interface Progress {
   /** Aborts with a failure when the command is abandoned or out of time. */
   readonly signal: AbortSignal;
   /** Returns the milliseconds left, at least 1. */
   remaining(): number;
-  /** Whether the timeout has passed. Nothing new may begin; running calls have a short grace period. */
+  /**
+   * Whether the timeout has passed or the signal has aborted. No new calls may start. Running calls have a grace
+   * period.
+   */
   readonly isOver: boolean;
   /** Settles like the promise, or rejects with the signal's reason if the signal aborts first. */
   race<Value>(promise: Promise<Value>): Promise<Value>;
@@ -50,6 +53,6 @@ function timeoutFailure(timeoutMs: number): Error {
   return fail(
     "session-timeout",
     {},
-    { detail: `the page did not answer within ${timeoutMs} ms: try again, or allow more time` },
+    { detail: `the page did not respond within ${timeoutMs} ms: try again, or increase timeout_ms` },
   );
 }

@@ -3,13 +3,13 @@ import { loggedAddress } from "./log-text.ts";
 import type { LoggedFields, SessionLog } from "./session-log.ts";
 import type { Tab } from "./tab.ts";
 
-/** Milliseconds from which a request counts as slow. */
+/** Minimum duration in milliseconds of a slow request. */
 const slowMs = 3_000;
 
-/** Running requests that are remembered. Pages can begin any number. */
+/** Maximum number of running requests that are tracked. Pages can start any number. */
 const maxRunning = 500;
 
-/** Characters of a URL that are remembered. Pages can request URLs of up to 2 MiB. */
+/** Maximum stored characters of a URL. Pages can request URLs of up to 2 MiB. */
 const rememberedLength = 2_000;
 
 interface RunningRequest {
@@ -22,7 +22,7 @@ interface RunningRequest {
   httpStatus?: number;
 }
 
-/** Records failed and slow requests, or all requests, by the events that each page sends anyway. */
+/** Records failed and slow requests, or with `full` all requests, from events that `PageTraffic` needs anyway. */
 export class RequestRecorder {
   readonly #log: SessionLog;
   /** Running requests by id, oldest first. Ids are unique in a browser. */
@@ -32,7 +32,7 @@ export class RequestRecorder {
     this.#log = log;
   }
 
-  attend(tab: Tab, pageId: string): void {
+  watchTab(tab: Tab, pageId: string): void {
     tab.listen({ onSession: (session) => this.#follow(session, pageId) });
   }
 
@@ -44,7 +44,7 @@ export class RequestRecorder {
       const request = this.#running.get(requestId);
       if (!request) return;
       request.httpStatus = status;
-      // The end of the response may not be reported if its document is replaced.
+      // Recorded now, because the end of the response is not reported if its document is replaced.
       if (status >= 400) this.#add(requestId, request, timestamp, {});
     });
     session.on("Network.loadingFinished", ({ requestId, timestamp }) => {
@@ -63,7 +63,7 @@ export class RequestRecorder {
       earlier.httpStatus = redirectResponse.status;
       this.#add(requestId, earlier, timestamp, {});
     }
-    // A URL with data needs no server.
+    // These URLs need no server.
     if (/^(?:data|blob|about|javascript):/i.test(request.url)) return;
     const url = shortCopy(request.url);
     this.#running.delete(requestId);
@@ -80,7 +80,7 @@ export class RequestRecorder {
   #fail({ requestId, timestamp, errorText, canceled = false, corsErrorStatus }: CdpEvents["Network.loadingFailed"]) {
     const request = this.#running.get(requestId);
     if (!request) return;
-    // Pages and navigations cancel requests all the time.
+    // Pages and navigations often cancel requests, so these are not failures.
     if (canceled && !this.#log.isFull) return this.#forget(requestId);
     const error = corsErrorStatus ? `${errorText} (${corsErrorStatus.corsError})` : errorText;
     this.#add(requestId, request, timestamp, { error: error.slice(0, 200) });
@@ -104,7 +104,7 @@ export class RequestRecorder {
 
 type RequestBegin = CdpEvents["Network.requestWillBeSent"];
 
-/** Cuts a long URL. Copies the result, since a slice would keep the whole string in memory. */
+/** Cuts a long URL, and copies it: V8's slice would keep the whole string in memory. */
 function shortCopy(url: string): string {
   return url.length <= rememberedLength ? url : Buffer.from(url.slice(0, rememberedLength)).toString();
 }

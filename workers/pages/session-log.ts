@@ -6,19 +6,21 @@ import {
   SessionLogLevel,
 } from "../../src/gen/pilothouse/v1/session_log_pb.ts";
 
-/** Bounds of the entries in memory. The number bounds what an entry needs in addition to its bytes. */
+/** Limits of the entries in memory. The number of entries bounds the overhead per entry. */
 export const sessionLogBounds = { bytes: 256 * 1024, entries: 2_000 };
 
-/** Entries that a follower reads at once. */
+/** Maximum number of entries that a follower decodes at once. */
 const chunk = 100;
 
 /** Fields of a new entry. */
 export type LoggedFields = Omit<MessageInitShape<typeof SessionLogEntrySchema>, "id" | "at" | "$typeName">;
 
-/** Log of a session in memory. Beyond its bounds the oldest entries are dropped. */
+/** Log of a session in memory. Beyond its limits, the oldest entries are dropped. */
 export class SessionLog {
   #level: SessionLogLevel = SessionLogLevel.OFF;
-  /** Encoded entries with consecutive numbers. An encoded entry does not keep the longer strings of the browser alive. */
+  /**
+   * Encoded entries with consecutive numbers. Encoding copies the texts, so that longer browser strings can be freed.
+   */
   readonly #entries: Uint8Array[] = [];
   #bytes = 0;
   /** Number of the newest entry. */
@@ -35,6 +37,7 @@ export class SessionLog {
     return this.#level >= SessionLogLevel.ERRORS && !this.#isClosed;
   }
 
+  /** Whether the level is `full`. */
   get isFull(): boolean {
     return this.#level === SessionLogLevel.FULL && !this.#isClosed;
   }
@@ -44,7 +47,7 @@ export class SessionLog {
     return this.#last - this.#entries.length;
   }
 
-  /** Starts recording, when a session takes over the browser. */
+  /** Sets the level. Called when a session takes over the browser. */
   start(level: SessionLogLevel): void {
     this.#level = level;
   }
@@ -62,13 +65,13 @@ export class SessionLog {
     this.#notify();
   }
 
-  /** Returns entries after the entry with a number, oldest first. */
+  /** Returns at most `limit` entries with a number above `after`, oldest first. */
   read(after: number, limit = Number.POSITIVE_INFINITY): SessionLogEntry[] {
     const from = Math.max(0, after - this.dropped);
     return this.#entries.slice(from, from + limit).map((bytes) => fromBinary(SessionLogEntrySchema, bytes));
   }
 
-  /** Yields entries after the entry with a number, until the log is closed or the signal aborts. */
+  /** Yields entries with a number above `after`, until the log is closed or the signal aborts. */
   async *follow(after: number, signal: AbortSignal): AsyncGenerator<SessionLogEntry, void, undefined> {
     const stop = (): void => this.#notify();
     signal.addEventListener("abort", stop, { once: true });

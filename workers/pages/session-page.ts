@@ -4,7 +4,7 @@ import type { PageTraffic } from "./page-traffic.ts";
 import { shownAddress, shownText } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
-/** Longest wait for a title from the browser process, which takes 1 ms on an idle machine, even if the page hangs. */
+/** Longest wait for a title, or for a crash. On an idle machine the browser process returns a title in 1 ms. */
 const titleMs = 500;
 
 /** One page (tab or popup) of a session. Outlives its renderer: a crashed page gets another tab. */
@@ -14,8 +14,8 @@ export class SessionPage {
   #tab: Tab;
   /** Whether a navigate command runs in the page. */
   isNavigating = false;
-  /** Whether the renderer recently failed to answer. */
-  isSuspect = false;
+  /** Whether a command timed out, and the renderer has not responded since. */
+  isUnresponsive = false;
 
   constructor(id: string, tab: Tab, browser: CdpSession) {
     this.id = id;
@@ -63,11 +63,11 @@ export class SessionPage {
     return isAddress(title, this.#tab.url) ? "" : shownText(title);
   }
 
-  /** Replaces the tab. Returns the old tab, which the caller must close. */
+  /** Sets another tab. Returns the old tab, which the caller must close. */
   replaceTab(tab: Tab): Tab {
     const old = this.#tab;
     this.#tab = tab;
-    this.isSuspect = false;
+    this.isUnresponsive = false;
     return old;
   }
 

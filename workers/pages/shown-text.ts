@@ -1,9 +1,9 @@
 import { cutText } from "../injected/plain-text.ts";
 
-/** Longest address or title in answers, events and `state`. Pages can make both arbitrarily long. */
+/** Longest address or title in responses, events and `state`. Pages can make both arbitrarily long. */
 const maxLength = 2_000;
 
-/** Cuts a page's text for display. A cut text has a margin, which the mask of the session removes. */
+/** Cuts a page's text for display. A cut text ends with its lookahead, which `VariableStore.mask` removes. */
 export function shownText(text: string): string {
   return cutText(text, maxLength);
 }

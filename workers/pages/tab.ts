@@ -17,7 +17,7 @@ export interface Frame {
 export interface TabListener {
   /** Called for the page's session, and for the session of each process with frames of the page. */
   onSession?(session: CdpSession): void;
-  /** Called when a frame commits a document, or changes its address within a document. */
+  /** Called when a frame commits a document, or its document changes its address. */
   onNavigated?(frame: Frame, isMain: boolean): void;
   onFrameGone?(frameId: string): void;
   /** Called when the main frame's load event has fired. */
@@ -40,10 +40,12 @@ const sameDocument = /sameDocument$/i;
 /** Scheme of the browser's error pages. */
 const errorPage = "chrome-error:";
 
-/** Maximum number of remembered loader ids of recent documents. */
-const shownKept = 16;
+/** Maximum number of loader ids that `hasShown` remembers. */
+const maxShown = 16;
 
-/** Maximum stored characters of an address, 1 more than any comparison uses. Pages can set addresses of up to 2 MiB. */
+/**
+ * Maximum stored characters of an address, one more than `urlGlob` matches. Pages can set addresses of up to 2 MiB.
+ */
 const addressLength = 8_193;
 
 /** One tab of the browser, tracked through the CDP sessions of its page and frames. */
@@ -60,8 +62,8 @@ export class Tab {
   /** Windows and tabs that the page requested. */
   windows = 0;
   /**
-   * Resolves when the tab reports its state, or after 2 s. Navigations must wait for this: settings reach the next
-   * process only after the first process has answered.
+   * Resolves when the tab has reported its state, or after `readyMs`. Navigations must wait for this, because settings
+   * reach the process of the next document only after the first process has answered.
    */
   readonly ready: Promise<unknown>;
   isCrashed = false;
@@ -71,7 +73,7 @@ export class Tab {
   readonly #listeners: TabListener[] = [];
   #loaderId = "";
   /** Loader id of the pending navigation. */
-  #destination: string | undefined;
+  #pendingLoaderId: string | undefined;
   readonly #shown: string[] = [];
   #states = new Set<LoadState>();
 
@@ -108,7 +110,7 @@ export class Tab {
 
   /** Whether a navigation of the main frame is pending. Until it ends, the browser runs none of our scripts. */
   get isLeaving(): boolean {
-    return this.#destination !== undefined;
+    return this.#pendingLoaderId !== undefined;
   }
 
   /** Whether a document with this loader id was shown recently. */
@@ -141,8 +143,8 @@ export class Tab {
     for (const session of this.#sessions) listener.onSession?.(session);
   }
 
-  /** Throws if the page has crashed or closed. */
-  assertShown(): void {
+  /** Throws if the tab has crashed or closed. */
+  assertOpen(): void {
     if (this.isCrashed) throw crashedFailure();
     if (this.isClosed) throw closedFailure();
   }
@@ -154,7 +156,7 @@ export class Tab {
 
   /** Whether the document has reached a load state. False while a navigation is pending. */
   hasReached(state: LoadState): boolean {
-    this.assertShown();
+    this.assertOpen();
     return !this.isLeaving && (state === "commit" || this.#states.has(state));
   }
 
@@ -200,16 +202,16 @@ export class Tab {
     session.on("Page.frameStartedNavigating", ({ frameId, loaderId, navigationType }) => {
       if (frameId !== this.mainFrameId || sameDocument.test(navigationType)) return;
       this.started += 1;
-      this.#destination = loaderId;
+      this.#pendingLoaderId = loaderId;
       this.changes.notify();
     });
     session.on("Page.frameStoppedLoading", ({ frameId }) => {
-      if (frameId === this.mainFrameId) this.#arrive();
+      if (frameId === this.mainFrameId) this.#endNavigation();
     });
     session.on("Inspector.targetCrashed", () => {
       this.isCrashed = true;
       for (const listener of this.#listeners) listener.onCrashed?.();
-      this.#arrive();
+      this.#endNavigation();
     });
   }
 
@@ -228,14 +230,14 @@ export class Tab {
       this.#states = new Set();
       this.committed += 1;
       this.#shown.push(loaderId);
-      if (this.#shown.length > shownKept) this.#shown.shift();
-      this.traffic.forgetOthers(loaderId);
+      if (this.#shown.length > maxShown) this.#shown.shift();
+      this.traffic.endOthers(loaderId);
     }
     this.#frames.set(id, frame);
     for (const listener of this.#listeners) listener.onNavigated?.(frame, isMain);
     if (!isMain) return;
     // The error page of a failed navigation may commit while the next navigation is pending.
-    if (loaderId === this.#destination || !this.isErrorPage) this.#arrive();
+    if (loaderId === this.#pendingLoaderId || !this.isErrorPage) this.#endNavigation();
     else this.changes.notify();
   }
 
@@ -254,7 +256,7 @@ export class Tab {
   #onLifecycle({ frameId, loaderId, name }: CdpEvents["Page.lifecycleEvent"]): void {
     const state = stateNames[name];
     if (frameId !== this.mainFrameId || state === undefined) return;
-    // If the page is older than our session, the browser reports its lifecycle afterwards.
+    // If the document is older than our session, only its lifecycle events are reported.
     this.#loaderId ||= loaderId;
     if (loaderId !== this.#loaderId) return;
     this.#states.add(state);
@@ -263,8 +265,8 @@ export class Tab {
   }
 
   /** The main frame's navigation has ended, with or without a document. */
-  #arrive(): void {
-    this.#destination = undefined;
+  #endNavigation(): void {
+    this.#pendingLoaderId = undefined;
     this.changes.notify();
   }
 
@@ -275,7 +277,7 @@ export class Tab {
 
 type CommittedFrame = CdpEvents["Page.frameNavigated"]["frame"];
 
-/** Enables the events of a page or out-of-process frame. Ignores errors: its end is reported separately. */
+/** Enables the events of a page or out-of-process frame. Ignores errors: the end of a target has its own event. */
 function prepare(session: CdpSession): Promise<unknown> {
   return Promise.allSettled([
     session.send("Page.enable"),
@@ -295,5 +297,9 @@ export function crashedFailure(): Failure {
 
 /** Creates the failure for a page that closed during a command. */
 export function closedFailure(): Failure {
-  return fail("driver-error", { target_closed: true }, { detail: "the page has closed: open another by navigate" });
+  return fail(
+    "driver-error",
+    { target_closed: true },
+    { detail: "the page has closed: use another page, or open one" },
+  );
 }

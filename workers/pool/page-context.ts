@@ -16,12 +16,12 @@ export class PageContext {
   private constructor(browser: PageBrowser, id: string, onTab: (page: SessionPage) => void) {
     this.#browser = browser;
     this.#id = id;
-    const attend = (page: SessionPage): void => {
-      this.challengeWatch.attend(page.tab);
+    const watchTab = (page: SessionPage): void => {
+      this.challengeWatch.watchTab(page.tab);
       onTab(page);
     };
     const ignore = (): void => undefined;
-    this.pages = new PageRegistry(browser, { onOpened: ignore, onTab: attend, onClosed: ignore, onLost: ignore }, id);
+    this.pages = new PageRegistry(browser, { onOpened: ignore, onTab: watchTab, onClosed: ignore, onLost: ignore }, id);
   }
 
   /** Creates a context that refuses downloads, and opens its first page. Calls `onTab` with each new tab of a page. */

@@ -79,7 +79,7 @@ export class SessionBrowser {
     this.lost = promise;
     this.reportLost = resolve;
     const { browserSession } = process;
-    this.feed = new EventFeed((isWatched) => this.#console.turn(isWatched));
+    this.feed = new EventFeed((isWatched) => this.#console.setWatched(isWatched));
     this.#recorder = new LogRecorder(this.log, this.feed);
     this.#console = new ConsoleTap(this.feed, (pageId, thrown) => this.#recorder.addException(pageId, thrown));
     this.openDialogs = new OpenDialogs(this.feed, this.pendingQuestions);
@@ -154,7 +154,7 @@ export class SessionBrowser {
   async openContext(signal: AbortSignal): Promise<PageContext> {
     const { browserSession, targets } = this.#process;
     const browser = { browserSession, targets, viewport: this.viewport };
-    return PageContext.open(browser, (page) => this.openDialogs.attend(page.tab, page.id), signal);
+    return PageContext.open(browser, (page) => this.openDialogs.watchTab(page.tab, page.id), signal);
   }
 
   get viewport(): Viewport {
@@ -184,7 +184,7 @@ export class SessionBrowser {
   /** Ends the browser, saves its profile and releases its slot. */
   async dispose(): Promise<void> {
     this.pages.end();
-    this.pendingQuestions.hold(undefined);
+    this.pendingQuestions.setHolder(undefined);
     this.cdpProxy.close();
     this.downloadStore.close();
     this.challengeWatch.close();
@@ -200,12 +200,12 @@ export class SessionBrowser {
 
   #watchPage(sessionPage: SessionPage): void {
     const { tab } = sessionPage;
-    this.openDialogs.attend(tab, sessionPage.id);
-    this.fileChoosers.watchTab(tab, sessionPage.id);
-    this.selectPopups.attend(tab);
-    this.challengeWatch.attend(tab);
-    this.#console.attend(tab, sessionPage.id);
-    this.#recorder.attend(tab, sessionPage.id);
+    this.openDialogs.watchTab(tab, sessionPage.id);
+    this.fileChoosers.attend(tab, sessionPage.id);
+    this.selectPopups.watchTab(tab);
+    this.challengeWatch.watchTab(tab);
+    this.#console.watchTab(tab, sessionPage.id);
+    this.#recorder.watchTab(tab, sessionPage.id);
     tab.listen({
       onNavigated: (_frame, isMain) => {
         if (!isMain) return;

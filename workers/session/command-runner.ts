@@ -250,7 +250,7 @@ export class CommandRunner {
 
   /** Masks secrets in the answer or failure of a command, including secrets that the command introduces. */
   async #mask<Answer extends object>({ variables }: CommandContext, work: () => Promise<Answer>): Promise<Answer> {
-    this.#variables.learn(variables);
+    this.#variables.add(variables);
     try {
       return this.#variables.mask(await work());
     } catch (thrown) {
@@ -316,7 +316,7 @@ export class CommandRunner {
         if (context.stepId && extra.observation) this.#takePictureAhead(context);
         return { ...extra, pageId: page.id, url: page.address, title, durationMs };
       } catch (thrown) {
-        if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
+        if (asFailure(thrown).slug === "session-timeout") sessionPage.isUnresponsive = true;
         const mayHaveReached =
           kind === "navigate" || (kind === "interact" && (tally.sent > sentBefore || !command.usesOnlyInput));
         throw isTakeover(thrown, takeover) && mayHaveReached

@@ -119,7 +119,7 @@ export class Session {
       release: () => this.#releaseAll(),
       settled: () => this.#settled(),
       changed: () => {
-        this.#browser.pendingQuestions.hold(this.#control.holder);
+        this.#browser.pendingQuestions.setHolder(this.#control.holder);
         this.#browser.liveHub.changed();
       },
     });
@@ -155,7 +155,7 @@ export class Session {
   /** Resolves with the session's state, even if its page hangs. */
   async state(context: CommandContext, { brief: isBrief }: StateRequest): Promise<SessionState> {
     this.#ended.signal.throwIfAborted();
-    this.#variables.learn(context.variables);
+    this.#variables.add(context.variables);
     const described = describeSession(this.#browser, this.#pause, this.#control, isBrief);
     return this.#variables.mask(await raceSignal(described, this.#ended.signal));
   }
@@ -171,7 +171,7 @@ export class Session {
     if (context.clientId !== "") {
       this.#control.learn(context);
       this.#control.assertFree(context);
-      uses.use(this.#browser.pendingQuestions.wait());
+      uses.use(this.#browser.pendingQuestions.pauseTimeouts());
     }
     uses.use(this.#idleClock.activity());
     return { files: this.#browser.files, signal, [Symbol.dispose]: () => uses.dispose() };
@@ -336,7 +336,7 @@ export class Session {
     this.#endingNotice.stop();
     this.#queue.close(waiting);
     this.#ended.abort(running);
-    this.#browser.pendingQuestions.hold(undefined);
+    this.#browser.pendingQuestions.setHolder(undefined);
     this.#browser.cdpProxy.close();
     this.#browser.liveHub.close(waiting);
     this.#browser.feed.close();
@@ -347,7 +347,7 @@ export class Session {
 
   #checkSelectPopups(): void {
     const { selectPopups, pages } = this.#browser;
-    if (pages.shown) selectPopups.touched(pages.shown);
+    if (pages.shown) selectPopups.onInputHandled(pages.shown);
   }
 
   async #releaseAll(): Promise<void> {

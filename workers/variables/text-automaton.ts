@@ -1,24 +1,24 @@
-import { marginMarks } from "../injected/plain-text.ts";
+import { lookaheadMarks } from "../injected/plain-text.ts";
 
 /** A secret text with its replacement. */
-export interface Cover {
+export interface SecretText {
   readonly text: string;
-  readonly shown: string;
+  readonly replacement: string;
 }
 
 /** A match in a text. `end` is exclusive. */
 export interface Match {
   readonly start: number;
   readonly end: number;
-  readonly shown: string;
+  readonly replacement: string;
 }
 
-/** The truncation mark, and the end of the margin of a cut text. */
-const cutSigns: ReadonlySet<number> = new Set(["…", marginMarks.end].map((sign) => sign.charCodeAt(0)));
+/** Characters that show that a text was cut before them: the truncation mark, and the end of the lookahead. */
+const cutMarks: ReadonlySet<number> = new Set(["…", lookaheadMarks.end].map((sign) => sign.charCodeAt(0)));
 
 /**
- * Finds texts wherever they occur, in time linear to the input: tenants control both sides and share the process (Aho and
- * Corasick, 1975). Overlapping matches are joined.
+ * Finds secret texts in a text in linear time (Aho and Corasick, 1975), because tenants control both and share the
+ * process. Overlapping matches are joined.
  */
 export class TextAutomaton {
   /** Next state by state and character. State 0 is the root. */
@@ -28,62 +28,64 @@ export class TextAutomaton {
   /** For each state, the state of its longest proper suffix. */
   readonly #shorter = [0];
   /** For each state, the longest text that ends in the state. */
-  readonly #ended: (Cover | undefined)[] = [undefined];
+  readonly #endingAt: (SecretText | undefined)[] = [undefined];
   /** For each state, the text of which the state is a prefix. */
-  readonly #begun: (Cover | undefined)[] = [undefined];
-  readonly #shortestBeginning: number;
+  readonly #startingWith: (SecretText | undefined)[] = [undefined];
+  readonly #shortestPrefix: number;
 
-  /** `shortestBeginning`: the shortest prefix of a text that is found where the input was truncated. */
-  constructor(covers: readonly Cover[], shortestBeginning: number) {
-    this.#shortestBeginning = shortestBeginning;
+  /** `shortestPrefix` is the minimum length of a secret's prefix that is found where the input was cut. */
+  constructor(secrets: readonly SecretText[], shortestPrefix: number) {
+    this.#shortestPrefix = shortestPrefix;
     const steps: { readonly from: number; readonly code: number; readonly to: number }[] = [];
-    for (const cover of covers) {
+    for (const secret of secrets) {
       let state = 0;
-      for (let index = 0; index < cover.text.length; index += 1) {
-        const code = cover.text.charCodeAt(index);
+      for (let index = 0; index < secret.text.length; index += 1) {
+        const code = secret.text.charCodeAt(index);
         const known = this.#next.get(keyOf(state, code));
         const to = known ?? this.#depth.push(index + 1) - 1;
         if (known === undefined) {
           this.#next.set(keyOf(state, code), to);
-          this.#begun[to] = cover;
+          this.#startingWith[to] = secret;
           steps.push({ from: state, code, to });
         }
         state = to;
       }
-      if (state !== 0) this.#ended[state] ??= cover;
+      if (state !== 0) this.#endingAt[state] ??= secret;
     }
     steps.sort((one, other) => (this.#depth[one.to] ?? 0) - (this.#depth[other.to] ?? 0));
     for (const { from, code, to } of steps) {
       const shorter = from === 0 ? 0 : this.#after(this.#shorter[from] ?? 0, code);
       this.#shorter[to] = shorter;
-      this.#ended[to] ??= this.#ended[shorter];
+      this.#endingAt[to] ??= this.#endingAt[shorter];
     }
   }
 
-  /** Returns the matches in a text. `isCut`: the text may be truncated at its end without the truncation mark. */
+  /**
+   * Returns the matches in a text. `isCut` is whether the text may have been cut at its end without a truncation mark.
+   */
   find(text: string, isCut: boolean): readonly Match[] {
     const matches: Match[] = [];
-    const add = (end: number, length: number, shown: string): void => {
+    const add = (end: number, length: number, replacement: string): void => {
       let start = end - length;
       for (let last = matches.at(-1); last && last.end > start; last = matches.at(-1)) {
         start = Math.min(start, last.start);
         matches.pop();
       }
-      matches.push({ start, end, shown });
+      matches.push({ start, end, replacement });
     };
     let state = 0;
-    const addBeginning = (end: number): void => {
-      const [depth = 0, begun] = [this.#depth[state], this.#begun[state]];
-      if (begun && depth >= this.#shortestBeginning) add(end, depth, begun.shown);
+    const addPrefix = (end: number): void => {
+      const [depth = 0, begun] = [this.#depth[state], this.#startingWith[state]];
+      if (begun && depth >= this.#shortestPrefix) add(end, depth, begun.replacement);
     };
     for (let index = 0; index < text.length; index += 1) {
       const code = text.charCodeAt(index);
-      if (cutSigns.has(code)) addBeginning(index);
+      if (cutMarks.has(code)) addPrefix(index);
       state = this.#after(state, code);
-      const ended = this.#ended[state];
-      if (ended) add(index + 1, ended.text.length, ended.shown);
+      const ended = this.#endingAt[state];
+      if (ended) add(index + 1, ended.text.length, ended.replacement);
     }
-    if (isCut) addBeginning(text.length);
+    if (isCut) addPrefix(text.length);
     return matches;
   }
 

@@ -1,57 +1,59 @@
-import { bareText } from "./bare-text.ts";
-import { type Cover, type Match, TextAutomaton } from "./text-automaton.ts";
+import { normalizeText } from "./normalized-text.ts";
+import { type Match, type SecretText, TextAutomaton } from "./text-automaton.ts";
 
-/** Shortest prefixes of secrets that are masked where a text was truncated: of plain texts, and of bare texts. */
-const shortestBeginning = { plain: 4, bare: 8 };
+/** Minimum lengths of a secret's prefix that is masked where a text was cut, in plain and in normalized texts. */
+const shortestPrefix = { plain: 4, normalized: 8 };
 
-/** Least length of a text that may be truncated without the truncation mark. */
+/** Minimum length of a text that may have been cut without a truncation mark. */
 const shortestCut = 200;
 
 /**
- * Masks texts wherever they occur. `bare` are texts as `bareText` returns them, which are found however a page splits or
- * encodes their characters.
+ * Replaces secret texts. `plain` are found as they are. `normalized` are results of `normalizeText`, and are also found
+ * if a page splits or encodes their characters.
  */
 export class TextMask {
   readonly #plain: TextAutomaton;
-  readonly #bare: TextAutomaton | undefined;
+  readonly #normalized: TextAutomaton | undefined;
 
-  constructor(plain: readonly Cover[], bare: readonly Cover[] = []) {
-    this.#plain = new TextAutomaton(plain, shortestBeginning.plain);
-    this.#bare = bare.length === 0 ? undefined : new TextAutomaton(bare, shortestBeginning.bare);
+  constructor(plain: readonly SecretText[], normalized: readonly SecretText[] = []) {
+    this.#plain = new TextAutomaton(plain, shortestPrefix.plain);
+    this.#normalized = normalized.length === 0 ? undefined : new TextAutomaton(normalized, shortestPrefix.normalized);
   }
 
-  /** Masks a text, and removes its margins. */
+  /** Masks a text, and removes the lookahead of cut texts in it. */
   apply(text: string, isSnapshot = false): string {
     const isCut = text.length >= shortestCut;
-    const marked = readMargins(text);
+    const marked = unmarkLookahead(text);
     const plain = replace(marked, this.#plain.find(marked.text, isCut));
-    return withoutRanges(this.#bare ? replace(plain, findBare(this.#bare, plain.text, isSnapshot, isCut)) : plain);
+    return dropLookahead(
+      this.#normalized ? replace(plain, findNormalized(this.#normalized, plain.text, isSnapshot, isCut)) : plain,
+    );
   }
 }
 
-/** A text whose cuts were undone. */
-interface Uncut {
+/** A text in which the lookahead of cut texts is unmarked, so that secrets are found across the cuts. */
+interface UncutText {
   readonly text: string;
-  /** Starts and ends of the margins, in order. */
+  /** Starts and ends of the lookaheads, in order. */
   readonly bounds: readonly number[];
 }
 
-/** Removes the starting marks of the margins. The ending marks stay, because a secret may be cut there. */
-function readMargins(text: string): Uncut {
+/** Removes the marks at the starts of lookaheads. The marks at their ends stay: a secret may be cut there. */
+function unmarkLookahead(text: string): UncutText {
   const bounds: number[] = [];
   let whole = "";
   let at = 0;
-  for (const { index, 0: margin } of text.matchAll(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/g)) {
+  for (const { index, 0: lookahead } of text.matchAll(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/g)) {
     whole += text.slice(at, index);
-    bounds.push(whole.length, whole.length + margin.length - 1);
-    whole += margin.slice(1);
-    at = index + margin.length;
+    bounds.push(whole.length, whole.length + lookahead.length - 1);
+    whole += lookahead.slice(1);
+    at = index + lookahead.length;
   }
   return { text: whole + text.slice(at), bounds };
 }
 
-/** Replaces matches. The replacement of a match that a cut splits precedes the cut. */
-function replace({ text, bounds }: Uncut, matches: readonly Match[]): Uncut {
+/** Replaces matches. If a match extends beyond a cut, its replacement is placed before the cut. */
+function replace({ text, bounds }: UncutText, matches: readonly Match[]): UncutText {
   const moved: number[] = [];
   let written = "";
   let at = 0;
@@ -59,9 +61,9 @@ function replace({ text, bounds }: Uncut, matches: readonly Match[]): Uncut {
     for (let bound = bounds[moved.length]; bound !== undefined && bound <= end; bound = bounds[moved.length])
       moved.push(written.length + Math.max(0, bound - at));
   };
-  for (const { start, end, shown } of matches) {
+  for (const { start, end, replacement } of matches) {
     moveUntil(start);
-    written += text.slice(at, start) + shown;
+    written += text.slice(at, start) + replacement;
     at = end;
     moveUntil(end);
   }
@@ -69,7 +71,8 @@ function replace({ text, bounds }: Uncut, matches: readonly Match[]): Uncut {
   return { text: written + text.slice(at), bounds: moved };
 }
 
-function withoutRanges({ text, bounds }: Uncut): string {
+/** Removes the lookaheads. */
+function dropLookahead({ text, bounds }: UncutText): string {
   let written = "";
   let at = 0;
   for (let index = 0; index < bounds.length; index += 2) {
@@ -79,17 +82,19 @@ function withoutRanges({ text, bounds }: Uncut): string {
   return written + text.slice(at);
 }
 
-/** Finds texts however their characters are split or encoded. Separators between the characters stay, as do line breaks. */
-function findBare(automaton: TextAutomaton, text: string, isSnapshot: boolean, isCut: boolean): Match[] {
-  const { text: bare, starts, ends } = bareText(text, isSnapshot);
+/**
+ * Finds secrets whose characters are split or encoded. Separators between the characters, such as line breaks, stay.
+ */
+function findNormalized(automaton: TextAutomaton, text: string, isSnapshot: boolean, isCut: boolean): Match[] {
+  const { text: normalized, starts, ends } = normalizeText(text, isSnapshot);
   const found: Match[] = [];
   let at = 0;
-  for (const { start, end, shown } of automaton.find(bare, isCut)) {
-    let name = shown;
+  for (const { start, end, replacement } of automaton.find(normalized, isCut)) {
+    let name = replacement;
     for (let index = start; index < end; index += 1) {
       const [from = at, to = at] = [starts[index], ends[index]];
-      // Several characters may come from one piece of the text.
-      if (from >= at) found.push({ start: from, end: to, shown: name });
+      // One encoded piece of the text may yield several characters.
+      if (from >= at) found.push({ start: from, end: to, replacement: name });
       name = "";
       at = Math.max(at, to);
     }

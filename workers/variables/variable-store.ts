@@ -1,22 +1,22 @@
 import type { SecretVariable } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { Failure, failFields, restoreFailure } from "../../src/platform/errors.ts";
 import { oneTimeCode } from "../../src/platform/one-time-code.ts";
-import { withoutMargins } from "../injected/plain-text.ts";
-import { bareText } from "./bare-text.ts";
-import type { Cover } from "./text-automaton.ts";
+import { withoutLookahead } from "../injected/plain-text.ts";
+import { normalizeText } from "./normalized-text.ts";
+import type { SecretText } from "./text-automaton.ts";
 import { TextMask } from "./text-mask.ts";
 
-/** Length of the shortest masked values. Shorter values occur by chance. */
+/** Minimum length of a masked value. Shorter values occur by chance. */
 const shortest = 4;
-/** Length of the longest values that are also masked in URL-encoded form. */
+/** Maximum length of a value that is also masked in URL-encoded form. */
 const longestInAddress = 256;
 
 /**
- * Length of the shortest values that are also masked when split, reversed or encoded: shorter values would mask ordinary
+ * Minimum length of a value that is also masked when split, reversed or encoded. Shorter values would mask ordinary
  * text such as prices and dates.
  */
-const shortestBare = 8;
-/** Length of the longest values that are also masked as hex and base64, which need 9 times the memory of the value. */
+const shortestNormalized = 8;
+/** Maximum length of a value that is also masked as hex and base64, which take 9 times the memory of the value. */
 const longestEncoded = 1_024;
 
 /** Maximum number of masked values, enough for one agent session and some earlier sessions. */
@@ -25,7 +25,7 @@ const maxValues = 128;
 /** Maximum number of masked TOTP codes. A code is valid for one minute. */
 const maxCodes = 8;
 
-/** Names of fields that never contain page text. */
+/** Names of message fields that never contain page text. */
 const machineNames = /^\$|^(?:id|case|type|kind|slug|status|answer|opened)$|_id$|Id$/;
 
 const placeOf = (name: string): string => `{{${name}}}`;
@@ -39,14 +39,14 @@ export interface VariableUse {
   textMask(): TextMask | undefined;
 }
 
-/** All secrets that a session has received during its life. Its output texts never contain them. */
+/** Keeps the last `maxValues` secrets that a session has received, except short ones, and masks them in its output. */
 export class VariableStore {
   /** Variable names by value. */
   readonly #names = new Map<string, string>();
-  readonly #codes: Cover[] = [];
+  readonly #codes: SecretText[] = [];
   #mask: TextMask | undefined;
 
-  learn(variables: readonly SecretVariable[]): void {
+  add(variables: readonly SecretVariable[]): void {
     for (const { name, value } of variables) {
       if (value.length < shortest) continue;
       if (!this.#names.delete(value)) this.#mask = undefined;
@@ -65,7 +65,7 @@ export class VariableStore {
       codeOf: ({ name, value }) => {
         const code = oneTimeCode(value, Date.now());
         if (code === undefined) throw failFields("validation-failed", { "action.text": `${name} is not a TOTP seed` });
-        this.#cover({ text: code, shown: placeOf(`${name}.totp`) });
+        this.#addCode({ text: code, replacement: placeOf(`${name}.totp`) });
         return code;
       },
       textMask: () => this.#textMask(),
@@ -73,8 +73,8 @@ export class VariableStore {
   }
 
   /**
-   * Replaces values by names in a message, except in fields that never contain page text, and removes the margins of cut
-   * texts.
+   * Replaces secrets by their placeholders in a message, except in fields that never contain page text. Removes the
+   * lookahead of cut texts. Changes the message in place.
    */
   mask<Message extends object>(message: Message): Message {
     maskMembers(this.#textMask() ?? noMask, message);
@@ -101,20 +101,20 @@ export class VariableStore {
   #textMask(): TextMask | undefined {
     if (this.#isEmpty) return undefined;
     const names = [...this.#names];
-    this.#mask ??= new TextMask([...names.flatMap(coversOf), ...this.#codes], names.flatMap(bareCoversOf));
+    this.#mask ??= new TextMask([...names.flatMap(secretTextsOf), ...this.#codes], names.flatMap(normalizedSecretsOf));
     return this.#mask;
   }
 
-  #cover(cover: Cover): void {
-    if (this.#codes.some(({ text }) => text === cover.text)) return;
-    this.#codes.push(cover);
+  #addCode(secret: SecretText): void {
+    if (this.#codes.some(({ text }) => text === secret.text)) return;
+    this.#codes.push(secret);
     if (this.#codes.length > maxCodes) this.#codes.shift();
     this.#mask = undefined;
   }
 }
 
-/** Mask of a session without secrets. */
-const noMask: Pick<TextMask, "apply"> = { apply: withoutMargins };
+/** Mask of a session without secrets, which only removes lookahead. */
+const noMask: Pick<TextMask, "apply"> = { apply: withoutLookahead };
 
 /** Masks in place: a copy would lose members that messages inherit from their prototypes. */
 function maskMembers(mask: Pick<TextMask, "apply">, holder: object): void {
@@ -126,7 +126,7 @@ function maskMembers(mask: Pick<TextMask, "apply">, holder: object): void {
 }
 
 /** Returns the forms of a value: plain, URL-encoded and JSON-quoted. */
-function coversOf([value, name]: [value: string, name: string]): Cover[] {
+function secretTextsOf([value, name]: [value: string, name: string]): SecretText[] {
   const plain = [value, value.replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim()];
   const inAddress =
     value.length > longestInAddress
@@ -134,18 +134,18 @@ function coversOf([value, name]: [value: string, name: string]): Cover[] {
       : [encodeURIComponent(value), encodeURI(value), new URLSearchParams({ "": value }).toString().slice(1)];
   const quoted = plain.map((text) => JSON.stringify(text).slice(1, -1));
   const forms = new Set([...plain, ...inAddress, ...quoted]);
-  return [...forms].filter(({ length }) => length >= shortest).map((text) => ({ text, shown: placeOf(name) }));
+  return [...forms].filter(({ length }) => length >= shortest).map((text) => ({ text, replacement: placeOf(name) }));
 }
 
-/** Returns the forms of a value that `bareText` does not undo: as such, reversed, hex, base64 and base64url. */
-function bareCoversOf([value, name]: [value: string, name: string]): Cover[] {
-  if (value.length < shortestBare) return [];
-  const { text } = bareText(value);
+/** Returns the normalized forms of a value: as it is, reversed, and in hex, base64 and base64url. */
+function normalizedSecretsOf([value, name]: [value: string, name: string]): SecretText[] {
+  if (value.length < shortestNormalized) return [];
+  const { text } = normalizeText(value);
   const reversed = [...text].reverse().join("");
   const forms = new Set([text, reversed, ...(value.length > longestEncoded ? [] : encodedForms(value))]);
   return [...forms]
-    .filter(({ length }) => length >= shortestBare)
-    .map((form) => ({ text: form, shown: placeOf(name) }));
+    .filter(({ length }) => length >= shortestNormalized)
+    .map((form) => ({ text: form, replacement: placeOf(name) }));
 }
 
 /** Returns hex, and base64 at each of the three positions that a value may have within encoded data. */
@@ -158,5 +158,5 @@ function encodedForms(value: string): string[] {
     return encoded.slice(Math.ceil((8 * shift) / 6), isWhole ? undefined : -1);
   });
   const base64 = shifted.flatMap((each) => [each, each.replaceAll("-", "+").replaceAll("_", "/")]);
-  return [bytes.toString("hex"), ...base64].map((form) => bareText(form).text);
+  return [bytes.toString("hex"), ...base64].map((form) => normalizeText(form).text);
 }

@@ -9,7 +9,7 @@ function record(level: SessionLogLevel) {
   const log = new SessionLog();
   log.start(level);
   const { tab, session } = scriptPage();
-  new RequestRecorder(log).attend(tab, "page_1");
+  new RequestRecorder(log).watchTab(tab, "page_1");
   const entries = () =>
     log.read(0).map(({ url, error, httpStatus, durationMs }) => ({ url, error, httpStatus, durationMs }));
   return { session, entries };

@@ -56,7 +56,7 @@ export const navigationResultOf = (answer: { readonly status: number } | undefin
 export async function navigate(scene: NavigateScene, request: NavigateRequest): Promise<NavigationResult> {
   const url = new URL(request.url);
   const { sessionPage, pages, progress, downloads } = scene;
-  if (sessionPage.isCrashed || (sessionPage.isSuspect && !(await isAlive(sessionPage)))) {
+  if (sessionPage.isCrashed || (sessionPage.isUnresponsive && !(await isAlive(sessionPage)))) {
     await progress.race(pages.replace(sessionPage));
   }
   const since = Date.now();
@@ -162,7 +162,7 @@ async function navigateTab({ cdp, tab }: SessionPage, url: string, progress: Pro
   if (loaderId === undefined || errorText !== undefined) return navigated;
   // The browser answers once the renderer has received the document. The renderer may hang before the commit.
   const hasCommitted = () => {
-    tab.assertShown();
+    tab.assertOpen();
     return tab.hasShown(loaderId) || undefined;
   };
   await tab.changes.until(hasCommitted, progress);
@@ -198,7 +198,7 @@ async function isAlive(sessionPage: SessionPage): Promise<boolean> {
   // While a page is navigating, the browser forwards no commands to the renderer.
   await stopLoading(sessionPage);
   const alive = await isResponding(sessionPage.cdp);
-  if (alive) sessionPage.isSuspect = false;
+  if (alive) sessionPage.isUnresponsive = false;
   return alive;
 }
 

@@ -1,9 +1,9 @@
 import type { ActivatePage, ClosePage } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../../src/platform/deadline.ts";
 import { fail } from "../../../src/platform/errors.ts";
-import { askBrowser } from "../../pages/ask-browser.ts";
 import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { Progress } from "../../pages/progress.ts";
+import { sendWithRetry } from "../../pages/send-with-retry.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { waitForLoadState } from "./navigate.ts";
@@ -66,5 +66,5 @@ async function startNavigation({ tab }: SessionPage, progress: Progress, send: (
 }
 
 function sendToPage<Answer>(progress: Progress, send: () => Promise<Answer>): Promise<Answer> {
-  return askBrowser(progress, send).catch((thrown) => Promise.reject(browserFailure(thrown)));
+  return sendWithRetry(progress, send).catch((thrown) => Promise.reject(browserFailure(thrown)));
 }

@@ -83,7 +83,7 @@ async function waitForAddress(scene: Scene, { pattern }: UrlCondition): Promise<
   const matches = urlGlob(pattern);
   const mask = maskOf(scene);
   const check = () => {
-    tab.assertShown();
+    tab.assertOpen();
     return matches(mask?.(tab.url) ?? tab.url) || undefined;
   };
   if (await tab.changes.until(check, progress)) return;

@@ -8,7 +8,7 @@ import {
 } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpSession } from "../../cdp/cdp-session.ts";
 import type { Box } from "../../injected/page-aim.ts";
-import { askBrowser } from "../../pages/ask-browser.ts";
+import { sendWithRetry } from "../../pages/send-with-retry.ts";
 import { messageOf } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import type { RawCapture } from "./captured.ts";
@@ -92,7 +92,7 @@ async function captureOnce({ progress, sessionPage }: Scene, options: ShotOption
   const { cdp, tab } = sessionPage;
   for (;;) {
     const { committed } = tab;
-    const response = askBrowser(progress, () => cdp.send("Page.captureScreenshot", options));
+    const response = sendWithRetry(progress, () => cdp.send("Page.captureScreenshot", options));
     const shot = await tab.changes.before(response, () => tab.committed > committed, progress);
     if (shot) return shot;
     if (progress.isOver) return progress.race(response);

@@ -8,7 +8,7 @@ import {
   ObserveScope,
 } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Ref } from "../../injected/page-refs.ts";
-import { withoutMargins } from "../../injected/plain-text.ts";
+import { withoutLookahead } from "../../injected/plain-text.ts";
 import { shownText } from "../../pages/shown-text.ts";
 import { crashedFailure } from "../../pages/tab.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
@@ -94,7 +94,7 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
 }
 
 const maskLines = (lines: readonly string[], mask: TextMask | undefined): readonly string[] =>
-  mask ? mask.apply(lines.join("\n"), true).split("\n") : lines.map(withoutMargins);
+  mask ? mask.apply(lines.join("\n"), true).split("\n") : lines.map(withoutLookahead);
 
 /** Returns the references of the elements in a snapshot's lines. */
 function refsIn(lines: readonly string[]): Ref[] {
@@ -117,8 +117,8 @@ export async function waitUntilSettled(scene: ObserveScene): Promise<void> {
     try {
       const timeoutMs = Math.max(1, endsAt - performance.now());
       const quiet = callPage(scene, mainFrame(scene), "quiet", { quietMs, timeoutMs });
-      const isMoot = () => tab.started > started || tab.isClosed || tab.isCrashed;
-      await tab.changes.before(quiet, isMoot, progress, timeoutMs);
+      const isObsolete = () => tab.started > started || tab.isClosed || tab.isCrashed;
+      await tab.changes.before(quiet, isObsolete, progress, timeoutMs);
     } catch (thrown) {
       if (!(thrown instanceof DocumentReplaced)) throw browserFailure(thrown);
       await progress.race(delay(20));

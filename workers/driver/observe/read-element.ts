@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type Observation, ObservationSchema } from "../../../src/gen/pilothouse/v1/session_pb.ts";
-import { withoutMargins } from "../../injected/plain-text.ts";
+import { withoutLookahead } from "../../injected/plain-text.ts";
 import { shownText } from "../../pages/shown-text.ts";
 import type { Scene } from "../actions/scene.ts";
 import { callPage, mainFrame } from "../elements/page-world.ts";
@@ -20,7 +20,7 @@ export async function readElement(scene: Scene, ref: string, offset: number, roo
   );
   const { title, scroll, height } = await callPage(scene, mainFrame(scene), "readPageHead");
   // Masked before the cut, because part of a secret would not be recognized.
-  const masked = secrets.textMask()?.apply(text) ?? withoutMargins(text);
+  const masked = secrets.textMask()?.apply(text) ?? withoutLookahead(text);
   const { part, nextOffset } = cutText(masked.toWellFormed(), offset, room - lineBytes);
   return create(ObservationSchema, {
     pageId: sessionPage.id,

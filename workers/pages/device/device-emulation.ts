@@ -11,7 +11,7 @@ const media = [
   { name: "prefers-contrast", value: "no-preference" },
 ];
 
-/** Default fonts, fixed because the two runtimes have different defaults. */
+/** Default fonts. Set explicitly, because the two browser runtimes have different defaults. */
 const fonts = {
   standard: "Times New Roman",
   fixed: "Monospace",
@@ -32,9 +32,9 @@ interface Size {
   readonly height: number;
 }
 
-/** Windows opened by pages, which keep their sizes across device changes. */
+/** Sizes of windows opened by pages, which they keep across device changes. */
 interface Windows {
-  /** Sizes of known pages. Undefined for a page opened without a size. */
+  /** Sizes of known pages. The value is undefined for a page opened without a size. */
   readonly sizes: WeakMap<OwnTarget, Size | undefined>;
   /** By opener, the requested sizes of popups that have not opened yet. */
   readonly popups: Map<string, (Size | undefined)[]>;
@@ -42,7 +42,7 @@ interface Windows {
 
 const windowsOf = new WeakMap<Targets, Windows>();
 
-interface Outfit {
+interface Emulation {
   readonly device: Device;
   readonly identity: DeviceIdentity;
   readonly windows: Windows;
@@ -51,8 +51,8 @@ interface Outfit {
 }
 
 /**
- * Emulates a device for all open and future targets of a browser, from their first script on. Pages, popups and frames
- * get the device's screen and identity, workers only the identity.
+ * Emulates a device for all open and future targets of a browser, before their first script runs. Pages, popups and
+ * frames get the device's screen and identity, workers only the identity.
  *
  * Can be called again with another device. Rejects if an open target cannot be changed.
  */
@@ -65,66 +65,69 @@ export async function emulateDevice(
   const identity = makeIdentity(device.archetype, browserVersion, device.locale);
   const windows = windowsOf.get(targets) ?? { sizes: new WeakMap(), popups: new Map() };
   windowsOf.set(targets, windows);
-  const outfit: Outfit = { device, identity, windows, onBlocked };
+  const emulation: Emulation = { device, identity, windows, onBlocked };
   targets.prepareWith({
     own: async (target) => {
-      emulate(target, outfit).catch(() => undefined);
-      // The order of commands ensures that they precede the first script. Only the window size needs an answer first.
-      // Nothing else may be awaited: a paused worker does not answer.
+      emulate(target, emulation).catch(() => undefined);
+      // The browser handles commands in order, so these precede the first script. Only the window size must have been
+      // answered first. Nothing else may be awaited, because a paused worker does not answer.
       if (target.info.type === "page") await target.session.send("Browser.getWindowForTarget");
     },
-    shared: (target) => void emulateShared(target, outfit).catch(() => undefined),
+    shared: (target) => void emulateShared(target, emulation).catch(() => undefined),
   });
   await Promise.all([
-    ...[...targets.own].map((target) => emulate(target, outfit)),
-    ...[...targets.shared].map((target) => emulateShared(target, outfit)),
+    ...[...targets.own].map((target) => emulate(target, emulation)),
+    ...[...targets.shared].map((target) => emulateShared(target, emulation)),
   ]);
 }
 
-async function emulate(target: OwnTarget, outfit: Outfit): Promise<void> {
-  await Promise.all(commandsFor(target, outfit));
+async function emulate(target: OwnTarget, emulation: Emulation): Promise<void> {
+  await Promise.all(commandsFor(target, emulation));
 }
 
-function commandsFor(target: OwnTarget, outfit: Outfit): Commands {
+function commandsFor(target: OwnTarget, emulation: Emulation): Commands {
   const { info, session } = target;
   switch (info.type) {
     case "page":
       return [
-        ...showScreen(session, outfit.device, sizeOf(target, outfit)),
-        ...showPosition(session, outfit.device),
-        ...emulateInDocument(session, outfit),
-        ...blockResources(session, outfit.device.blockedTypes, outfit.onBlocked),
+        ...overrideScreen(session, emulation.device, sizeOf(target, emulation)),
+        ...overridePosition(session, emulation.device),
+        ...emulateInDocument(session, emulation),
+        ...blockResources(session, emulation.device.blockedTypes, emulation.onBlocked),
       ];
     case "iframe":
       return [
-        ...emulateInDocument(session, outfit),
-        ...blockResources(session, outfit.device.blockedTypes, outfit.onBlocked),
+        ...emulateInDocument(session, emulation),
+        ...blockResources(session, emulation.device.blockedTypes, emulation.onBlocked),
       ];
     case "worker":
     case "service_worker":
     case "shared_worker":
-      return [identify(session, outfit), session.send("Runtime.evaluate", { expression: scriptOf(outfit.identity) })];
+      return [
+        overrideIdentity(session, emulation),
+        session.send("Runtime.evaluate", { expression: scriptOf(emulation.identity) }),
+      ];
     default:
       return [];
   }
 }
 
 /**
- * Every session of a page overrides the page's identity when the page changes process, and the newest session wins. A
- * session without overrides would reset the platform (seen with Chromium 156).
+ * When a page changes process, every session of the page overrides its identity, and the newest session wins. A session
+ * without overrides would therefore reset the platform (seen with Chromium 156).
  */
-async function emulateShared({ info, session }: AttachedTarget, outfit: Outfit): Promise<void> {
-  if (info.type === "page" || info.type === "iframe") await identify(session, outfit);
+async function emulateShared({ info, session }: AttachedTarget, emulation: Emulation): Promise<void> {
+  if (info.type === "page" || info.type === "iframe") await overrideIdentity(session, emulation);
 }
 
 /** Returns the size that a page was opened with, if any. Also subscribes to the popups that the page opens. */
-function sizeOf(target: OwnTarget, { windows: { sizes, popups } }: Outfit): Size | undefined {
+function sizeOf(target: OwnTarget, { windows: { sizes, popups } }: Emulation): Size | undefined {
   if (sizes.has(target)) return sizes.get(target);
   const { info, session } = target;
   session.on("Page.windowOpen", ({ windowFeatures }) => {
-    const asked = popups.get(info.targetId) ?? [];
-    asked.push(readSize(windowFeatures));
-    popups.set(info.targetId, asked);
+    const requested = popups.get(info.targetId) ?? [];
+    requested.push(readSize(windowFeatures));
+    popups.set(info.targetId, requested);
   });
   const size = info.openerId === undefined ? undefined : popups.get(info.openerId)?.shift();
   sizes.set(target, size);
@@ -139,7 +142,7 @@ function readSize(features: readonly string[]): Size | undefined {
   return size.width > 0 && size.height > 0 ? size : undefined;
 }
 
-function showScreen(session: Session, { viewport, archetype }: Device, own: Size | undefined): Commands {
+function overrideScreen(session: Session, { viewport, archetype }: Device, own: Size | undefined): Commands {
   const { width, height } = own ?? viewport;
   const screen = own ?? archetype.screen ?? viewport;
   const isUpright = archetype.isMobile && screen.width <= screen.height;
@@ -147,7 +150,7 @@ function showScreen(session: Session, { viewport, archetype }: Device, own: Size
     // `Page.windowOpen` events require this command.
     session.send("Page.enable"),
     session.send("Emulation.setFocusEmulationEnabled", { enabled: true }),
-    session.send("Page.setFontFamilies", { fontFamilies: fonts }).catch(unlessSet),
+    session.send("Page.setFontFamilies", { fontFamilies: fonts }).catch(ignoreAlreadySet),
     session.send("Emulation.setDeviceMetricsOverride", {
       mobile: archetype.isMobile,
       width,
@@ -164,7 +167,7 @@ function showScreen(session: Session, { viewport, archetype }: Device, own: Size
 }
 
 /** Sets the position of the page and its frames. */
-function showPosition(session: Session, { geolocation }: Device): Commands {
+function overridePosition(session: Session, { geolocation }: Device): Commands {
   return geolocation ? [session.send("Emulation.setGeolocationOverride", geolocation)] : [];
 }
 
@@ -175,21 +178,21 @@ async function fitWindow(session: Session, { width, height }: Size): Promise<voi
   await session.send("Browser.setWindowBounds", { windowId, bounds: { width, height } });
 }
 
-function emulateInDocument(session: Session, outfit: Outfit): Commands {
-  const { locale, timezone, archetype, webdriver } = outfit.device;
+function emulateInDocument(session: Session, emulation: Emulation): Commands {
+  const { locale, timezone, archetype, webdriver } = emulation.device;
   return [
-    // Disabling touch emulation while it is disabled would remove the mouse from popups and frames.
+    // Not sent with `enabled: false`: that would remove the mouse from popups and frames.
     ...(archetype.hasTouch ? [session.send("Emulation.setTouchEmulationEnabled", { enabled: true })] : []),
     session.send("Emulation.setEmulatedMedia", { features: media }),
     session.send("Emulation.setAutomationOverride", { enabled: webdriver }),
-    identify(session, outfit),
-    session.send("Emulation.setLocaleOverride", { locale }).catch(unlessSet),
-    session.send("Emulation.setTimezoneOverride", { timezoneId: timezone }).catch(unlessSet),
-    ...hideHints(session, outfit.identity),
+    overrideIdentity(session, emulation),
+    session.send("Emulation.setLocaleOverride", { locale }).catch(ignoreAlreadySet),
+    session.send("Emulation.setTimezoneOverride", { timezoneId: timezone }).catch(ignoreAlreadySet),
+    ...hideClientHints(session, emulation.identity),
   ];
 }
 
-function identify(session: Session, { identity }: Outfit): Promise<unknown> {
+function overrideIdentity(session: Session, { identity }: Emulation): Promise<unknown> {
   const { userAgent, acceptLanguage, platform, clientHints } = identity;
   return session.send("Emulation.setUserAgentOverride", {
     userAgent,
@@ -201,21 +204,21 @@ function identify(session: Session, { identity }: Outfit): Promise<unknown> {
 }
 
 /** Removes `navigator.userAgentData` from documents if the device has no client hints. */
-function hideHints(session: Session, identity: DeviceIdentity): Commands {
+function hideClientHints(session: Session, identity: DeviceIdentity): Commands {
   if (identity.clientHints) return [];
   const source = scriptOf(identity);
   return [
-    // Without this command, the browser drops the script.
+    // Without this command, the browser ignores the script.
     session.send("Page.enable"),
     session.send("Page.addScriptToEvaluateOnNewDocument", { source, runImmediately: true }),
   ];
 }
 
 /**
- * Ignores that a setting is already in effect: fonts can be set once per page, and locale and time zone are shared by a
- * process.
+ * Ignores that a setting is already in effect: fonts can be set once per page, and all pages of a process share locale
+ * and time zone.
  */
-function unlessSet(error: unknown): void {
+function ignoreAlreadySet(error: unknown): void {
   if (!/already in effect|can only be set once/.test(String(error))) throw error;
 }
 
@@ -229,14 +232,14 @@ function scriptOf(identity: DeviceIdentity): string {
  */
 function emulateNavigator({ userAgent, acceptLanguage, platform, clientHints }: DeviceIdentity): void {
   const prototype = Object.getPrototypeOf(navigator);
-  const says = (name: string, value: unknown) =>
+  const define = (name: string, value: unknown) =>
     Object.defineProperty(prototype, name, { get: () => value, configurable: true, enumerable: true });
   if (typeof document === "undefined") {
-    says("userAgent", userAgent);
-    says("appVersion", userAgent.slice(userAgent.indexOf("/") + 1));
-    says("platform", platform);
-    says("language", acceptLanguage);
-    says("languages", Object.freeze([acceptLanguage]));
+    define("userAgent", userAgent);
+    define("appVersion", userAgent.slice(userAgent.indexOf("/") + 1));
+    define("platform", platform);
+    define("language", acceptLanguage);
+    define("languages", Object.freeze([acceptLanguage]));
   }
   if (!clientHints) {
     Reflect.deleteProperty(prototype, "userAgentData");

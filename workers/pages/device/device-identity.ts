@@ -20,7 +20,7 @@ export interface ClientHints {
   formFactors: string[];
 }
 
-/** Identity of a device, consistent across all interfaces. */
+/** Identity of a device as its headers and its `navigator` present it. */
 export interface DeviceIdentity {
   readonly userAgent: string;
   readonly acceptLanguage: string;
@@ -51,7 +51,7 @@ const systems: readonly System[] = [
 ];
 const linux: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", architecture: "x86", bitness: "64" };
 
-/** Chromium's extra brand, which keeps sites from relying on the list's first member. */
+/** Meaningless brand (GREASE) that Chromium adds, so that sites do not rely on the order of the list. */
 const greaseBrand: Brand = { brand: "Not:A-Brand", version: "8" };
 
 /** Returns the user agent of an archetype, with the browser's real version if the user agent is Chromium-based. */
@@ -97,7 +97,7 @@ function hintsOf(userAgent: string, system: System, fullVersion: string): Client
   };
 }
 
-/** Returns a version of three numbers. Empty on Linux. */
+/** Returns the version of the operating system as three numbers. Empty on Linux. */
 function versionOf(userAgent: string, { name, mark }: System): string {
   if (name === "Linux") return "";
   const version = name === "Windows" ? "10" : (mark.exec(userAgent)?.[1] ?? "");
@@ -105,7 +105,7 @@ function versionOf(userAgent: string, { name, mark }: System): string {
   return major === "" ? "" : `${major}.${minor}.${patch}`;
 }
 
-/** Returns the user agent of the browser when it is not headless. */
+/** Returns the user agent of a Chromium on Linux that is not headless. */
 function desktopUserAgent(major: number): string {
   return `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${major}.0.0.0 Safari/537.36`;
 }

@@ -43,7 +43,7 @@ export function makeDevice({ archetype: name, ...plan }: DevicePlan): Device {
   };
 }
 
-/** Creates the default device of an archetype, for which browsers are launched ahead. */
+/** Creates the default device of an archetype, which warm browsers emulate. */
 export function plainDevice(name: string = defaultDevice.archetype): Device {
   const archetype = archetypeOf(name);
   const { locale, timezone } = defaultDevice;

@@ -3,10 +3,10 @@ import type { Device } from "./device.ts";
 
 type Session = OwnTarget["session"];
 
-/** Applies a setting to one of our sessions. Without a device, resets it. */
+/** Applies a device's setting by one of our CDP sessions. Without a device, resets the setting. */
 type Send = (session: Session, device: Device | undefined) => Promise<unknown>;
 
-/** Settings that only one session per renderer process can hold, by command. */
+/** Settings that only one CDP session per renderer process can override, by command. */
 const settings: ReadonlyMap<string, Send> = new Map<string, Send>([
   [
     "Emulation.setLocaleOverride",
@@ -26,7 +26,7 @@ export interface ProcessSettings {
   release(method: string, targetId: string): void;
   /** Resets our setting on all targets that may share the target's process. */
   releaseAll(method: string, targetId: string): void;
-  /** Reapplies our settings to a target or to all, unless a client's session has set its own. */
+  /** Reapplies our settings to one target or to all, except where a CDP client's session has set its own. */
   restore(targetId?: string): void;
 }
 

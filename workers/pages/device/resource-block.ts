@@ -2,7 +2,7 @@ import type { Block } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { BlockKind } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpSession } from "../../cdp/cdp-session.ts";
 
-/** Kinds that are blocked by the type of the resource, with the browser's names of the types. */
+/** CDP names of the resource types that can be blocked. Other kinds are blocked by host. */
 const resourceTypes = {
   image: "Image",
   media: "Media",
@@ -29,7 +29,7 @@ export function blockedTypesOf(block: Block | undefined): BlockedType[] {
 const blocking = new WeakSet<CdpSession>();
 
 /**
- * Blocks resources of a page or frame. Only requests of these types are intercepted; others need no round trip to the
+ * Blocks resources of a page or frame. Requests of other types are not intercepted, which saves their round trip to the
  * worker. `onBlocked` is called with the kind of each blocked request.
  */
 export function blockResources(

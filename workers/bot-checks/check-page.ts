@@ -1,13 +1,13 @@
 import type { DocumentReport } from "../injected/check-script.ts";
 
-/** Maximum number of links on a check page. More links indicate a site's navigation. */
+/** Maximum number of links on a check page. A page with more links has a site's navigation. */
 const maxLinks = 8;
 
-/** Longest text in characters that is matched. On a longer page only title and headings are matched. */
+/** Maximum characters of a page's text that is matched. On a longer page only title and headings are matched. */
 const shortText = 400;
 
-/** Phrases of pages that require an action. */
-const demands: readonly RegExp[] = [
+/** Phrases of checks that require an action of the visitor. */
+const actionPhrases: readonly RegExp[] = [
   /\b(?:verify|confirm|prove)(?: to us)?(?: that)? you(?:'re|’re| are)(?: really)? (?:a |not a )?(?:human|real person|robot|bot)\b/i,
   /\b(?:verify|confirm|make sure|checking if)(?: that)? you(?:'re|’re| are) not (?:a )?(?:ro)?bot\b/i,
   /^are you (?:a )?(?:human|robot|real person)\b/i,
@@ -21,21 +21,21 @@ const demands: readonly RegExp[] = [
   /\b(?:verifica|verifique|confirma|confirme|demuestra|demuestre) que (?:eres|es) (?:un )?humano\b/i,
 ];
 
-/** Phrases of pages that check the visitor automatically. */
-const waits: readonly RegExp[] = [
+/** Phrases of checks that run automatically. */
+const automaticPhrases: readonly RegExp[] = [
   /\bchecking (?:your browser before|if the site connection is secure)\b/i,
   /\bverifying (?:that )?you are (?:a )?human\b/i,
 ];
 
-/** Returns whether a document's purpose is a human check. */
-export function isAboutBeingHuman(report: DocumentReport): boolean {
+/** Whether a document is a check page: it asks visitors to prove that they are human. */
+export function isCheckPage(report: DocumentReport): boolean {
   const { title, headings, text, controls, links, hasForm } = report;
   if (text === undefined || links > maxLinks || hasForm) return false;
   const lines = text.length <= shortText ? [title, ...headings, text] : [title, ...headings];
-  if (says(lines, waits)) return true;
-  return controls > 0 && says(lines, demands);
+  if (matchesAny(lines, automaticPhrases)) return true;
+  return controls > 0 && matchesAny(lines, actionPhrases);
 }
 
-function says(lines: readonly string[], patterns: readonly RegExp[]): boolean {
+function matchesAny(lines: readonly string[], patterns: readonly RegExp[]): boolean {
   return patterns.some((pattern) => lines.some((line) => pattern.test(line)));
 }

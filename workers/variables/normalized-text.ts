@@ -1,12 +1,12 @@
-/** A text without what separates or encodes its characters. */
-export interface BareText {
+/** A text without separators, encodings and upper case. */
+export interface NormalizedText {
   readonly text: string;
   /** For each UTF-16 unit of `text`, where its source starts and ends in the original. */
   readonly starts: readonly number[];
   readonly ends: readonly number[];
 }
 
-/** Encoded characters, and markup. Bounded, so that the expression takes linear time. */
+/** Encoded characters, separators and markup. Lengths are bounded, so that matching takes linear time. */
 const pieces =
   /(?<percent>(?:%[0-9a-f]{2})+)|\\u(?<unicode>[0-9a-f]{4})|\\x(?<byte>[0-9a-f]{2})|&#x(?<hex>[0-9a-f]{1,6});|&#(?<decimal>[0-9]{1,7});|&(?<named>amp|lt|gt|quot|apos|nbsp);|(?<tag><[a-z/!][^<>]{0,200}>)|(?<escaped>\\["\\/])|(?<dropped>[\s\p{Cc}\p{Cf}*_~`]+)/giu;
 
@@ -18,14 +18,15 @@ const last = 0x10_ff_ff;
 const quoted = /"(?:[^"\\]|\\.)*"/g;
 
 /**
- * Removes white space, invisible characters and markup, decodes percent, HTML and `\u` codes, and lowers the case. Of a
- * page snapshot only the quoted texts remain, so that a text that a page splits into several elements is in one piece.
+ * Removes white space, invisible characters and markup, decodes percent, HTML and `\u` codes, and converts to lower
+ * case. Of a page snapshot, only the quoted texts remain. A text that a page splits into several elements is then
+ * contiguous.
  */
-export function bareText(text: string, isSnapshot = false): BareText {
+export function normalizeText(text: string, isSnapshot = false): NormalizedText {
   const out = { text: "", starts: [] as number[], ends: [] as number[] };
   const parts: string[] = [];
   const add = (written: string, start: number, end: number): void => {
-    // A character whose lower case has another length stays as it is.
+    // If lower case has another length, the text keeps its case.
     const lower = written.toLowerCase();
     const shown = lower.length === written.length ? lower : written;
     parts.push(shown);
@@ -52,12 +53,12 @@ export function bareText(text: string, isSnapshot = false): BareText {
 
 function decoded({ groups = {} }: RegExpExecArray): string {
   const { percent, unicode, byte, hex, decimal, named: name, escaped } = groups;
-  if (percent !== undefined) return bare(Buffer.from(percent.replaceAll("%", ""), "hex").toString());
+  if (percent !== undefined) return withoutSeparators(Buffer.from(percent.replaceAll("%", ""), "hex").toString());
   if (name !== undefined) return named[name.toLowerCase()] ?? "";
   if (escaped !== undefined) return escaped.slice(1);
   const digits = unicode ?? byte ?? hex;
   const code = digits === undefined ? Number(decimal ?? Number.NaN) : Number.parseInt(digits, 16);
-  return code <= last ? bare(String.fromCodePoint(code)) : "";
+  return code <= last ? withoutSeparators(String.fromCodePoint(code)) : "";
 }
 
-const bare = (text: string): string => text.replace(/[\s\p{Cc}\p{Cf}*_~`]+/gu, "");
+const withoutSeparators = (text: string): string => text.replace(/[\s\p{Cc}\p{Cf}*_~`]+/gu, "");
