@@ -136,7 +136,7 @@ describe("a read of a hostile page", () => {
     await become(`document.body.textContent = "word ".repeat(850_000);`);
     await expect(session.read()).rejects.toMatchObject({
       slug: "driver-error",
-      detail: expect.stringContaining("too large to be read as a whole"),
+      detail: expect.stringContaining("too large to read as a whole"),
     });
   });
 

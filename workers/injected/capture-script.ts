@@ -1,5 +1,5 @@
-// The script of our extension's page, which holds no LiveKit token. The script captures a tab and sends the video to
-// the peer that the worker selects.
+// Script of our extension's page. Captures a tab and sends the video to the media server, with which the worker
+// exchanges the session descriptions, so that the page needs no LiveKit token.
 
 /** The extension APIs that are used. The `id` of a target is its CDP target id. */
 declare const chrome: {
@@ -8,7 +8,7 @@ declare const chrome: {
   readonly tabCapture: { getMediaStreamId(options: { targetTabId: number }): Promise<string> };
 };
 
-/** A tab by its target, and the size of its page in CSS pixels. */
+/** CDP target id of a tab, and the size of its page in CSS pixels. */
 export interface ShownTab {
   readonly targetId: string;
   readonly width: number;
@@ -20,7 +20,7 @@ const maxBits = 3_000_000;
 const connection = new RTCPeerConnection();
 const ending = Promise.withResolvers<string>();
 
-/** Resolves with the reason when capturing has ended by itself. */
+/** Resolves with the reason when the connection to the media server is lost. */
 export const ended = ending.promise;
 
 let sender: RTCRtpSender | undefined;
@@ -32,8 +32,8 @@ connection.addEventListener("connectionstatechange", () => {
 });
 
 /**
- * Captures a tab. If the tab navigates to another site at that moment, capturing fails and the browser keeps the tab
- * marked as captured. Reloading the extension, which ends this page, resets the mark.
+ * Captures a tab. If the tab navigates to another site meanwhile, capturing fails and the browser still counts the tab
+ * as captured. Reloading the extension, which ends this page, resets that.
  */
 function capture(tab: ShownTab): Promise<MediaStreamTrack> {
   return begin(tab).catch((error: unknown) => {
@@ -48,7 +48,7 @@ async function begin({ targetId, width, height }: ShownTab): Promise<MediaStream
   const mandatory = {
     chromeMediaSource: "tab",
     chromeMediaSourceId: await chrome.tabCapture.getMediaStreamId({ targetTabId: tabId }),
-    // Any other size would be scaled, which costs a CPU core.
+    // The browser would scale the video to any other size, which costs a CPU core.
     minWidth: width,
     maxWidth: width,
     minHeight: height,

@@ -1,4 +1,4 @@
-// Functions that detect checks of whether a visitor is human.
+// Functions that detect bot checks.
 
 /** Properties of a document that indicate a bot check. */
 export interface DocumentReport {
@@ -24,8 +24,8 @@ export async function describeLoaded(): Promise<DocumentReport> {
 }
 
 /**
- * Describes the document. Documents expose elements as own members in every world (`<img name="querySelectorAll">`), so
- * the document is read through its prototype.
+ * Describes the document. Named elements hide members of the document in every world (`<img name="querySelectorAll">`),
+ * so methods are called through the prototype.
  */
 export function describeDocument(): DocumentReport {
   const maxText = 1_500;
@@ -56,7 +56,7 @@ export function describeDocument(): DocumentReport {
   const [body] = all("body");
   const [px] = all("#px-captcha");
   const text = body ? readText(body) : "";
-  // A document with much text is not a check, so its elements are not counted.
+  // A document with too much text is not a check, so its elements are not counted.
   const few = text === undefined ? () => [] : (selector: string) => all(selector).filter(isVisible);
   return {
     isLoading: document.readyState === "loading",
@@ -78,10 +78,7 @@ export function isShownAtSize(holder: Element, minWidth: number, minHeight: numb
   return width >= minWidth && height >= minHeight && right > 0 && holder.checkVisibility({ visibilityProperty: true });
 }
 
-/**
- * Whether a field has a value. Forms expose fields as own members in every world, so roots are read by their
- * prototypes.
- */
+/** Whether one of the first `max` matches has a value. Searches open shadow roots. */
 export function hasValue(selector: string, max: number): boolean {
   const fields: Element[] = [];
   const roots: (Document | ShadowRoot)[] = [document];

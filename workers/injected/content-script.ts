@@ -1,4 +1,4 @@
-// The part of page-script.ts that reads a document for its conversion to Markdown. A worker that needs no more loads only this.
+// The part of page-script.ts that reads a document for its conversion to Markdown. Smaller, so it loads faster.
 
 export { documentContent } from "./page-content.ts";
 export { forgetDocument as forgetContent, frameHolder as contentHolder } from "./page-dom.ts";

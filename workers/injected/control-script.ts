@@ -1,4 +1,4 @@
-// Functions for form controls, which run in the isolated world that holds the control.
+// Functions for form controls, which run in the isolated world of the control's remote object.
 
 export interface ShownOption {
   readonly index: number;
@@ -14,8 +14,8 @@ export interface SelectText {
 }
 
 /**
- * Returns a `<select>` with an open list that the page does not draw itself. Otherwise returns the
- * focused frame.
+ * Returns the `<select>` whose list is open, or null if the page styles that list itself (`appearance: base-select`).
+ * If no list is open, returns the element of the focused frame, or null.
  */
 export function findOpen(): Element | null {
   const focusOf = (root: Document | ShadowRoot): Element | null => {
@@ -52,15 +52,15 @@ export function describeOptions(
       selected: option.selected,
     });
   }
-  // A label may contain its control, including all options.
+  // A label may contain its control, whose options are not part of the name.
   const parts = [...(select.labels[0]?.childNodes ?? [])].filter((node) => !node.contains(select));
   const name = select.ariaLabel || parts.map(({ textContent }) => textContent).join("") || select.title;
   return { name: name.trim().slice(0, nameLength).toWellFormed(), options };
 }
 
 /**
- * Counts the selectable options before an option. The browser's list omits hidden options and hidden groups, and skips
- * disabled options.
+ * Counts the selectable options before an option. In the open list, arrow keys skip options that are disabled or hidden
+ * and those of hidden groups. Returns null if the option cannot be selected.
  */
 export function countSteps(
   select: HTMLSelectElement,

@@ -17,7 +17,7 @@ import { plain, quote, tidy } from "./plain-text.ts";
 import { addLine, addText, closeContainers, endText, type Found, type NestedFrame } from "./snapshot-lines.ts";
 import { TimeBudget } from "./time-budget.ts";
 
-/* The time of a snapshot grows with the content in view and the size of the output, and is bounded by `timeMs`. */
+/* A snapshot takes time in proportion to the content in view and the size of the output, at most about `timeMs`. */
 
 export interface SnapshotOptions {
   /** Number for the document, used if the document has no number yet. */
@@ -28,12 +28,12 @@ export interface SnapshotOptions {
   readonly find: string;
   /** Whether matches stay unnumbered until `numberFound`, because some may not be returned. */
   readonly isTentative: boolean;
-  /** Longest output, in bytes. */
+  /** Maximum bytes of the output. */
   readonly room: number;
   readonly timeMs: number;
-  /** Visible part of the viewport. Null for the whole viewport. */
+  /** Part of this document's viewport that is visible in the page. Null for the whole viewport. */
   readonly clip: Clip | null;
-  /** Upper left corner of the viewport in that of the page. */
+  /** Position of this document's viewport in the viewport of the page. */
   readonly origin: visibility.ViewportPoint;
   /** Whether this repeats a snapshot that lacked closed shadow roots or listeners. */
   readonly isAgain: boolean;
@@ -56,9 +56,9 @@ interface Walk extends ElementLines {
   readonly options: SnapshotOptions;
   readonly budget: TimeBudget;
   readonly frames: NestedFrame[];
-  /** The only elements that may contain the searched text. Undefined to visit all elements. */
+  /** Elements that may contain the searched text. If defined, other elements are skipped. */
   readonly holders: ReadonlySet<Element> | undefined;
-  /** Visible part of the viewport. */
+  /** Part of this document's viewport that is visible in the page. */
   readonly viewport: Clip;
   /** Elements visible at sample points of the viewport, with their ancestors. */
   readonly seen: () => ReadonlySet<Element>;
@@ -69,10 +69,10 @@ interface Walk extends ElementLines {
   partsLeft: number;
 }
 
-/** Maximum descendants to test per snapshot, about 2 us each. The sample points take about 12 ms. */
+/** Maximum number of descendants that `hasPart` tests per snapshot, about 2 us each. */
 const maxParts = 2_000;
 
-/** Matches of the last search. */
+/** Matches of the last search, for `numberFound`. */
 let lastFound: ReadonlyMap<number, Found> | undefined;
 
 export const takeSnapshot = (options: SnapshotOptions): DocumentSnapshot =>
@@ -85,7 +85,7 @@ function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
   const viewport = options.clip ?? clips.viewportClip();
   const find = plain(options.find);
   const beganAt = performance.now();
-  // The search gets only a part of the time, so that all nodes can be visited if the search takes too long.
+  // If the search takes longer than its part of the time, the rest is used to visit all nodes.
   const found = find === "" ? undefined : search(find, beganAt + 0.75 * options.timeMs);
   let seen: ReadonlySet<Element> | undefined;
   const walk: Walk = {
@@ -139,11 +139,11 @@ export function numberFound(epoch: number, lines: readonly number[]): (number | 
   });
 }
 
-/** Returns the elements at sample points of the viewport, with their ancestors. */
+/** Returns the elements at sample points of the viewport, with their ancestors. Takes about 12 ms, at most 40 ms. */
 function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
   const seen = new Set<Element>();
   const budget = new TimeBudget(40);
-  // Samples coarsely first: on a slow page at least the large elements are found.
+  // Begins with a coarse grid, so that large elements are found even if the time does not suffice.
   for (const step of [128, 64, 32]) {
     for (let y = top + step / 2; y < bottom; y += step) {
       if (budget.isSpent()) return seen;
@@ -198,12 +198,12 @@ function walkThrough(walk: Walk): void {
 
 /** Adds the line of an element, if the element is visible, and returns its contents to visit. */
 function enter(walk: Walk, place: Place, element: Element): Place | undefined {
-  if (isSilent(element) || passesBy(walk, element)) return undefined;
+  if (isSilent(element) || isSkippedBySearch(walk, element)) return undefined;
   const box = visibility.boxOf(element);
   const isSeen = () => mayShowInner(walk, place, element) && walk.seen().has(element);
   const isEmpty = box.width * box.height === 0;
   if (walk.isInView && !isEmpty && !clips.meets(box, place.clip) && !isSeen()) return undefined;
-  // Only contents of a locked element have boxes without being rendered.
+  // A box usually means that the element is rendered. Only below a locked element it may not be (see `mayLock`).
   if ((isEmpty || place.mayLock) && !roles.isRendered(element)) return undefined;
   if (!walk.holders && walk.doubtful.length < 64 && isDoubtful(element, box)) walk.doubtful.push(element);
   const style = getComputedStyle(element);
@@ -239,13 +239,13 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   return addElement(walk, place, inner, element, box);
 }
 
-/** Whether an element or something inside may be in view, judged by positions and boxes. */
+/** Whether an element outside of its clip, or one of its descendants, may be in view. Compares positions and boxes. */
 function mayShowInner(walk: Walk, { clipper }: Place, element: Element): boolean {
   if (clipper && !hasPart(walk, element, (part) => leaves(part, clipper))) return false;
   return hasPart(walk, element, (part) => clips.meets(visibility.boxOf(part), walk.viewport));
 }
 
-/** Whether an element or something inside passes a test. True if that is unknown. */
+/** Whether an element or a descendant passes a test. Also true if shadow roots or `partsLeft` prevent a full test. */
 function hasPart(walk: Walk, element: Element, test: (part: Element) => boolean): boolean {
   if (isHost(element) || test(element)) return true;
   for (const inner of Element.prototype.getElementsByTagName.call(element, "*")) {
@@ -260,7 +260,7 @@ function isHost(element: Element): boolean {
   return roles.tagOf(element).includes("-") || visibility.shadowOf(element) !== undefined;
 }
 
-/** Whether an element may be visible outside of an element around that clips its contents, judged by its position. */
+/** Whether an element may be visible outside of its ancestor `clipper`, because of its own position. */
 function leaves(element: Element, clipper: Element, { position } = getComputedStyle(element)): boolean {
   if (position !== "absolute") return position === "fixed";
   const container =
@@ -268,7 +268,7 @@ function leaves(element: Element, clipper: Element, { position } = getComputedSt
   return container === null || !Node.prototype.contains.call(clipper, container);
 }
 
-/** Returns the area of what can become visible inside of a box that clips or scrolls its contents. */
+/** Returns the area whose contents can become visible by scrolling, for the contents of a box that clips or scrolls. */
 function edgeOf(box: Clip, around: Clip, scrolls: boolean): Clip {
   return scrolls && clips.meets(box, around) ? clips.everywhere : clips.overlap(box, around);
 }
@@ -276,7 +276,7 @@ function edgeOf(box: Clip, around: Clip, scrolls: boolean): Clip {
 /**
  * Whether a search skips an element. Inline elements are never skipped: their text is joined with their siblings' text.
  */
-function passesBy(walk: Walk, element: Element): boolean {
+function isSkippedBySearch(walk: Walk, element: Element): boolean {
   if (walk.holders?.has(element) ?? true) return false;
   if (!roles.isRendered(element)) return true;
   if (isInLine(getComputedStyle(element))) return false;
@@ -289,7 +289,7 @@ function isInLine({ display }: CSSStyleDeclaration): boolean {
 }
 
 function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
-  // Frames of less than 16 pixels a side are tracking pixels.
+  // Frames with a side of less than 16 pixels are tracking pixels.
   const isTiny = box.width < 16 || box.height < 16;
   if (isTiny || (!walk.isInView && walk.written.has(element))) return;
   endText(walk);

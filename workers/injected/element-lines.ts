@@ -8,7 +8,7 @@ import * as visibility from "./page-visibility.ts";
 import { quote } from "./plain-text.ts";
 import { addLine, endText, type Found, type Lines, openContainer, writeContainers } from "./snapshot-lines.ts";
 
-/* The line of an element: whether the element reacts, and how it is described. */
+/* Snapshot lines of elements: whether an element reacts to input, and its description. */
 
 /** State of a snapshot that the line of an element depends on. */
 export interface ElementLines extends Lines {
@@ -25,18 +25,18 @@ export interface Place {
   readonly clip: Clip;
   /** The innermost element that clips the nodes. */
   readonly clipper?: Element | undefined;
-  /** Area outside of which nothing can become visible by scrolling. */
+  /** Area whose contents can become visible by scrolling. */
   readonly edge: Clip;
   /** Whether the text inside is already part of a line. */
   readonly isWritten: boolean;
   readonly isHidden: boolean;
-  /** Whether an element around may lock its contents: they have boxes, but are not rendered. */
+  /** Whether an ancestor may lock its contents (`content-visibility`): they have boxes, but are not rendered. */
   readonly mayLock: boolean;
   readonly isPointer: boolean;
-  /** Whether the cursor says that the contents can be moved. */
+  /** Whether the cursor indicates that the contents can be moved. */
   readonly isGrab: boolean;
   readonly isInActive: boolean;
-  /** Parts that react because something around them does. */
+  /** Parts that count as reacting because they are repeated parts or icons of an element that reacts. */
   readonly items: ReadonlySet<Element>;
   readonly isBlock: boolean;
   /** Number of enclosing container lines. */
@@ -91,18 +91,18 @@ export function addElement(
   return { ...around, isBlock: true, depth: walk.around.length };
 }
 
-/** An element that reacts, and how it is described. */
+/** An element that reacts to input. */
 interface Active {
   readonly element: Element;
   readonly role: string;
   readonly inside: items.Inside;
   readonly canAct: boolean;
-  /** Whether the element's cursor says that it can be moved. */
+  /** Whether the element's cursor indicates that it can be moved. */
   readonly isGrab: boolean;
   readonly box: DOMRect;
 }
 
-/** Adds the line of an element that reacts. An element with parts that react contains their lines. */
+/** Adds the line of an element that reacts. If parts of it react, it becomes a container of their lines. */
 function describeActive(
   walk: ElementLines,
   inner: Place,
@@ -135,13 +135,13 @@ function describeActive(
   return { ...inner, isWritten: isContainer ? description.includes('"') : isShort(), isInActive: !isContainer };
 }
 
-/** Whether something only listens for what its parts receive. */
+/** Whether an element with a listener only handles events of its parts, judged by its parts and size. */
 function isDelegate({ hasActive, items: parts }: items.Inside, { width, height }: DOMRect): boolean {
   const share = (width * height) / (innerWidth * innerHeight);
   return parts.size > 0 || share > (hasActive ? 0.25 : 0.5);
 }
 
-/** Whether the text of a label is the name of a field in view. */
+/** Whether the text of a label is already part of the line of its field. */
 function isWrittenByField(walk: ElementLines, place: Place, element: Element): boolean {
   if (!(element instanceof HTMLLabelElement) || walk.find !== "") return false;
   const { control } = element;
@@ -150,12 +150,12 @@ function isWrittenByField(walk: ElementLines, place: Place, element: Element): b
   return text.length < 160 && roles.describe(control).includes(quote(text, 160));
 }
 
-/** Sign that an element reacts: its own markup, its surroundings or cursor, or only a listener. */
+/** Returns why an element counts as reacting: its own markup, its surroundings or cursor, or only a listener. */
 function signOf(place: Place, inner: Place, element: Element, role: string): "own" | "implied" | "listens" | undefined {
   if (element instanceof HTMLLabelElement) {
     const { control } = element;
     if (!control || visibility.isDisabled(control)) return undefined;
-    // A label represents its control if the page hides the control and draws a replacement.
+    // If the page hides a control and draws a replacement, the label stands for the control.
     const isDrawnHere = clips.meets(visibility.boxOf(element), place.clip);
     return (isDrawnHere ? !clips.isHit(control, true) : !clips.isDrawn(control)) ? "own" : undefined;
   }
@@ -167,7 +167,7 @@ function signOf(place: Place, inner: Place, element: Element, role: string): "ow
   return items.listens(element) ? "listens" : undefined;
 }
 
-/** Whether a person can reach an element: directly if it is in view, else by scrolling. */
+/** Whether a person can click an element: now if it is in view, else after scrolling. */
 function isWithinReach(walk: ElementLines, place: Place, element: Element, box: DOMRect): boolean {
   if (clips.meets(box, place.clip) && clips.isHit(element, false)) return true;
   if (walk.isInView) return false;

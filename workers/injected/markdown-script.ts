@@ -1,6 +1,6 @@
-// The script that converts the content of a page to Markdown. Loaded only into documents that are read.
+// Script that converts the content of a page to Markdown. Loaded into the converter page, or into the document itself.
 
-// Imported before the library, which tests at once whether it can parse HTML.
+// Imported first, because the library tests on import whether it can parse HTML.
 import "./safe-parsing.ts";
 
 import defuddle from "defuddle/full";
@@ -11,26 +11,28 @@ interface Library extends Pick<typeof defuddle, "createMarkdownContent"> {
   new (...options: ConstructorParameters<typeof defuddle.default>): { readonly defuddle: SinglePass };
 }
 
-/** Extracts once. The library's `parse` extracts up to five times from short pages, which are converted whole instead. */
+/**
+ * Extracts once. The library's `parse` extracts up to five times from short pages. We convert those as a whole instead.
+ */
 interface SinglePass {
   parseInternal(): { readonly content: string };
 }
 
-// Cast: the module exports the class itself, unlike its declarations, which also keep the single pass private.
+// Cast: the module exports the class itself, unlike its declarations, which also declare `parseInternal` as private.
 const Defuddle = defuddle as unknown as Library;
 
-/** Least share of the text outside of links and navigation that an extraction must keep. */
+/** Minimum share of the text outside of links and navigation that an extraction must keep. */
 const minKept = 0.5;
 
-/** Characters of HTML up to which the library extracts the main content. The time that it needs grows faster than that. */
+/** Maximum characters of HTML for an extraction by the library, whose time grows faster than the length. */
 const maxExtracted = 131_072;
 
 const navigation = "nav, aside, footer, [role=navigation], [role=complementary], [role=contentinfo]";
 
-/** Characters of a formula beyond which only its text is written. */
+/** Maximum characters of a formula's markup. Of longer formulas only the text is written. */
 const maxFormula = 10_000;
 
-/** Converts HTML without scripts to Markdown. For a part, or if extraction fails, converts all of it. */
+/** Converts HTML without scripts to Markdown. If `isPart` is true or the extraction fails, converts all of it. */
 export function toMarkdown(html: string, url: string, isPart: boolean): string {
   const main = isPart ? undefined : html.length > maxExtracted ? mainLandmark(html) : mainContent(html, url);
   const formula = (math: Element) =>
@@ -43,7 +45,7 @@ export function toMarkdown(html: string, url: string, isPart: boolean): string {
 /** Returns the main content of a page. Undefined if there is none, or if it lacks most of the page's text. */
 function mainContent(html: string, url: string): Element | undefined {
   const page = parseHtml(html);
-  // Applications and plain documents have nothing to leave out. The library would take labels and times for clutter.
+  // Without links and navigation there is nothing to leave out, and the library would remove labels and times.
   if (!page.querySelector(`a[href], ${navigation}`)) return page.body;
   const title = page.querySelector("h1")?.cloneNode(true);
   const letters = lettersOf(page.body);
@@ -55,7 +57,7 @@ function mainContent(html: string, url: string): Element | undefined {
     return undefined;
   }
   const { body } = parseHtml(content);
-  // The extraction takes a heading that repeats the title of the page for metadata.
+  // The extraction removes a heading that repeats the title of the page.
   if (title && !(body.textContent ?? "").includes(title.textContent?.trim() ?? "")) body.prepend(title);
   const left = lettersOf(body);
   return left > 0 && left >= minKept * letters ? body : undefined;

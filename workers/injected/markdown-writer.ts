@@ -1,8 +1,8 @@
 /* Writes parsed HTML as Markdown in one walk, whose time is proportional to the size of the page. */
 
-/** Lists and quotations inside this many others are not indented further. */
+/** Maximum depth of lists and quotations that are indented. Deeper ones are not indented further. */
 const maxNesting = 16;
-/** Maximum columns that a cell spans. */
+/** Maximum number of columns that are written for one cell. */
 const maxSpan = 32;
 
 const blocks =
@@ -11,7 +11,7 @@ const blocks =
 const blockTags = new Set(blocks.split(","));
 const emphasis: Readonly<Record<string, string>> = { b: "**", strong: "**", em: "*", i: "*", del: "~~", s: "~~" };
 
-/** Start of a line of text that would be a list, a heading, a quotation, a rule or a fence. */
+/** Start of a line of text that Markdown would interpret as a list, heading, quotation, rule or fence. */
 const lineStart = /^(\d+)(?=[.)] )|^(?=[-+](?: |$)|--|=+$|>|#{1,6} |~~~)/;
 
 export class MarkdownWriter {
@@ -130,7 +130,9 @@ export class MarkdownWriter {
     this.#addLines([fence + language.replace(/\W/g, ""), ...code.split("\n"), fence]);
   }
 
-  /** Writes rows of cells. A table of one column or with tables inside arranges its content, which is written in order. */
+  /**
+   * Writes rows of cells. A table with one column or nested tables is only layout, so its cells are written in order.
+   */
   #table(table: HTMLTableElement): void {
     const rows = [...table.rows].map((row) => [...row.cells]);
     if (table.caption) this.#element(table.caption);
@@ -154,7 +156,7 @@ export class MarkdownWriter {
     return [text, ...Array<string>(Math.min(cell.colSpan, maxSpan) - 1).fill("")];
   }
 
-  /** Returns the content of an element in one line. `open` has the emphasis around it. */
+  /** Returns the content of an element on one line. `open` lists the emphasis marks that are open around it. */
   #flat(parent: Node, open: string): string {
     let text = "";
     for (let node = parent.firstChild; node; node = node.nextSibling) {

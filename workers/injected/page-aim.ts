@@ -1,4 +1,4 @@
-import { type GuardOptions, guard, takes } from "./page-guard.ts";
+import { acceptsHit, type GuardOptions, guard } from "./page-guard.ts";
 import { allNamed, firstNamed, staleness } from "./page-refs.ts";
 import type { ViewportPoint } from "./page-visibility.ts";
 import * as visibility from "./page-visibility.ts";
@@ -10,7 +10,7 @@ export interface Box extends ViewportPoint {
   readonly height: number;
 }
 
-/** State kept between two attempts on an element. */
+/** State kept between two attempts to reach an element. */
 interface AimState {
   isDoubtful: boolean;
   element?: Element;
@@ -42,7 +42,7 @@ function findReady({ selector, isEnabled }: ElementOptions): Seen<Element> {
   return { value: element };
 }
 
-/** Waits until an element can be hit, installs a guard for it, and returns the point to hit. */
+/** Waits until an element can receive input, installs a guard for it, and returns the point for the input. */
 export function aim(options: ElementOptions & GuardOptions): Promise<Seen<ViewportPoint>> {
   const state = newAimState(options.isDoubtful);
   return until(options.timeoutMs, () => {
@@ -130,19 +130,19 @@ function newAimState(isDoubtful: boolean): AimState {
   return { isDoubtful, scrolls: 0, scrollsAgainAt: 0 };
 }
 
-/** Returns the point at which to hit an element once it is stable, in view and uncovered. */
+/** Returns the point for input to an element once the element is stable, in view and uncovered. */
 function pointAt(element: Element, place: () => ViewportPoint | undefined, state: AimState): Seen<ViewportPoint> {
   if (mayMove(element, state)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
   const hit = point && visibility.hitAt(point);
-  if (point && hit && takes(element, hit)) return { value: point };
+  if (point && hit && acceptsHit(element, hit)) return { value: point };
   if (bringIntoView(element, state)) return { hindrance: "is outside of the viewport", isUnsettled: true };
   return { hindrance: hit ? `is covered by ${visibility.startTagOf(hit)}` : "is outside of the viewport" };
 }
 
 /**
- * Whether an element may move before the next frame: it is animated or was scrolled, and its box changed since the last
- * attempt.
+ * Whether an element may still be moving. If it is animated, or has moved before, its box must be the same in two
+ * attempts.
  */
 function mayMove(element: Element, state: AimState): boolean {
   const last = state.element === element ? state.box : undefined;
@@ -153,8 +153,7 @@ function mayMove(element: Element, state: AimState): boolean {
   const animations = [...animationsOf(element)];
   // A pending animation still shows its initial position.
   if (animations.some(({ pending }) => pending)) return true;
-  // If the timeline has not advanced since the last attempt, no movement is visible. About 1 of 100 attempts within a
-  // frame already has the next frame's time.
+  // If the timeline has not advanced since the last attempt, the two boxes are of the same frame.
   if (animations.length > 0 && state.shownAt === shownBefore) return true;
   return (state.isDoubtful || animations.length > 0) && !(last && visibility.isSameBox(last, state.box));
 }
@@ -188,7 +187,7 @@ function scrollIntoView(element: Element, block: "needed" | "end" | "center" | "
     Element.prototype.scrollIntoView.call(element, { block, inline: block, behavior: "instant" });
     return;
   }
-  // Chromium only: does nothing if the element is in view, and centres it otherwise.
+  // Cast: this function exists only in Chromium. It centres the element, unless the element is in view.
   const { scrollIntoViewIfNeeded } = Element.prototype as unknown as { scrollIntoViewIfNeeded: () => void };
   scrollIntoViewIfNeeded.call(element);
 }
@@ -230,8 +229,11 @@ export function outerPoint(frame: Element, { x, y }: ViewportPoint): ViewportPoi
   };
 }
 
-/** Runs `act` on an element once it is visible. `act` returns any further hindrance itself. */
-export function use<Value>(options: ElementOptions, act: (element: Element) => Seen<Value>): Promise<Seen<Value>> {
+/** Calls `act` on an element once it is visible, and enabled if requested, until `act` returns a value. */
+export function whenReady<Value>(
+  options: ElementOptions,
+  act: (element: Element) => Seen<Value>,
+): Promise<Seen<Value>> {
   return until(options.timeoutMs, () => {
     const found = findReady(options);
     return "value" in found ? act(found.value) : found;
@@ -253,7 +255,7 @@ export async function findFileInput({ selector, timeoutMs }: ElementOptions): Pr
   return "value" in seen ? seen.value : seen.hindrance;
 }
 
-/** Returns the element that contains a frame, or a hindrance. */
+/** Returns the visible element of a frame selector, or a hindrance. */
 export async function findFrame(options: ElementOptions): Promise<Element | string> {
   const seen = await until(options.timeoutMs, () => findReady(options));
   lastFrame = "value" in seen ? seen.value : undefined;

@@ -1,4 +1,4 @@
-import { use } from "./page-aim.ts";
+import { whenReady } from "./page-aim.ts";
 import { firstNamed } from "./page-refs.ts";
 import * as roles from "./page-role.ts";
 import type { ElementOptions, Seen } from "./page-wait.ts";
@@ -12,13 +12,13 @@ export interface CheckState {
 
 /** Returns the state of a control once the control is visible. Null if the element has no such state. */
 export function checkState(options: ElementOptions): Promise<Seen<CheckState | null>> {
-  return use(options, (element) => ({ value: stateOf(element) ?? null }));
+  return whenReady(options, (element) => ({ value: stateOf(element) ?? null }));
 }
 
 /** Returns the state of a control once it differs from an earlier state. */
 export function waitForCheckChange(options: ElementOptions, before: CheckState): Promise<Seen<CheckState>> {
   return until(options.timeoutMs, () => {
-    // The click may have changed the name of the control, so the reference is not compared with its description.
+    // The click may have changed the control's name, so its current description is not compared with the reference's.
     const element = firstNamed(options.selector);
     const state = element && stateOf(element);
     if (!state)

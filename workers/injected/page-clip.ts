@@ -1,5 +1,5 @@
 import { middleOf } from "./page-aim.ts";
-import { takes } from "./page-guard.ts";
+import { acceptsHit } from "./page-guard.ts";
 import { tagOf } from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
 
@@ -12,8 +12,8 @@ export interface Clip {
 }
 
 /**
- * Whether an element outside of the viewport would take input after scrolling, judged by its style. Elements that would
- * cover it are unknown before scrolling.
+ * Whether an element outside of the viewport would receive input after scrolling, by its size and style. Whether
+ * another element would cover it is unknown before scrolling.
  */
 export function isDrawn(element: Element): boolean {
   const { width, height } = visibility.boxOf(element);
@@ -22,12 +22,15 @@ export function isDrawn(element: Element): boolean {
   return width >= 4 && height >= 4 && pointerEvents !== "none" && opacity !== "0" && !isInert;
 }
 
-/** Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. */
+/**
+ * Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. Unless
+ * `isItself` is true, elements whose clicks count for it suffice.
+ */
 export function isHit(element: Element, isItself: boolean): boolean {
   const middle = hitInMiddle(element);
   if (middle === "hidden") return false;
   const isMeant = (hit: Element | undefined): boolean =>
-    hit !== undefined && (isItself ? hit === element : takes(element, hit));
+    hit !== undefined && (isItself ? hit === element : acceptsHit(element, hit));
   if (isMeant(middle)) return true;
   const { left, top, width, height } = visibility.boxOf(element);
   return [0.2, 0.8].some((across) =>
@@ -35,7 +38,7 @@ export function isHit(element: Element, isItself: boolean): boolean {
   );
 }
 
-/** Returns what is hit in the middle of an element. */
+/** Returns the element at the middle of an element. Returns `hidden` if the element is invisible or out of view. */
 const hitInMiddle = visibility.memoize((element): Element | "hidden" | undefined => {
   const middle = middleOf(element);
   return middle && visibility.isVisible(element) ? visibility.hitAt(middle) : "hidden";

@@ -3,10 +3,10 @@ import { isDoubtfulAside, keepDoubtful } from "./page-hosts.ts";
 import * as roles from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
 
-/* Rewrites the visible content as plain HTML, from which nothing can address or run code: no scripts, forms or names. */
+/* Rewrites the visible content as plain HTML without scripts, forms, event handlers and `name` attributes. */
 
 export interface ContentOptions {
-  /** Names the frames of this content for `contentHolder`. */
+  /** Prefix of each frame's placeholder, and the key of the frames for `frameHolder`. */
   readonly token: string;
   /** Characters after which reading stops. */
   readonly limit: number;
@@ -14,7 +14,7 @@ export interface ContentOptions {
 }
 
 export interface PageContent {
-  /** Markup and texts in turn, separated by `partMark`. Texts are those of the page, and are not escaped. */
+  /** Alternating markup and texts, separated by `partMark`. Texts are not escaped. */
   readonly parts: string;
   readonly frames: number;
   /** Whether the limit or the time did not suffice. */
@@ -24,14 +24,14 @@ export interface PageContent {
   readonly url: string;
 }
 
-/** Separates parts. Texts of pages lose this character. */
+/** Separator of parts. It is removed from texts of pages. */
 const partMark = "\u0001";
 
 /** Characters that HTML does not allow. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove.
 const forbidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]/g;
 
-/** Elements that are written under their own name. All others become `div` or `span`, as they are displayed. */
+/** Elements that keep their name. Others become `div` or `span`, depending on their display. */
 const kept = new Set(
   (
     "a abbr address article aside b blockquote br caption cite code col colgroup dd del dfn dl dt em figcaption figure " +
@@ -49,7 +49,7 @@ const fieldTags = new Set(["input", "select", "textarea"]);
 /** Elements that may have a shadow root, as well as custom elements. */
 const hostTags = /-|^(?:article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|section|span)$/;
 
-/** Properties of all elements of a name. */
+/** Properties that depend only on the name of an element. */
 interface TagTraits {
   readonly isSkipped: boolean;
   readonly isFrame: boolean;
@@ -58,7 +58,7 @@ interface TagTraits {
   readonly mayHost: boolean;
 }
 
-/** Traits by name. One lookup per element, because the code of a new document is still interpreted. */
+/** Traits by element name. One lookup replaces several tests, which are slow until V8 has compiled the code. */
 const traits = new Map<string, TagTraits>();
 
 function traitsOf(tag: string): TagTraits {
@@ -77,7 +77,7 @@ function traitsOf(tag: string): TagTraits {
 
 const alsoHidden = { visibilityProperty: true };
 
-/** Attributes that are copied, with their longest value. */
+/** Maximum length of each attribute that is copied. */
 const copied: Readonly<Record<string, number>> = {
   ...{ id: 200, class: 200, role: 40, lang: 40, dir: 8, title: 400, colspan: 4, rowspan: 4, start: 10, value: 10 },
   ...{ scope: 20, datetime: 40, "data-lang": 40, "data-language": 40, "aria-label": 400, display: 10, mathvariant: 20 },
@@ -95,7 +95,7 @@ interface Level {
   readonly isPre: boolean;
 }
 
-/** Getters of nodes' members, which take half the time of `read`. */
+/** Getters of node properties, which take half the time of `visibility.read`. */
 type Getters = ReturnType<typeof findGetters>;
 
 interface Writer {
@@ -111,7 +111,7 @@ interface Writer {
   length: number;
 }
 
-/** Nodes between two looks at the clock. V8 optimizes a long loop while the loop runs, which takes longer than `some`. */
+/** Nodes per check of the clock. Iterated by `some`, because V8 would spend time to optimize a long loop as it runs. */
 const batch = Array.from({ length: 64 });
 
 /** Returns the visible content of the document. */
@@ -139,7 +139,7 @@ export function serializeContent(
       writer.markup += level.close;
       levels.pop();
     } else if (type === 1) {
-      // Casts: nodes of type 1 are elements, nodes of types 3 and 4 are texts. `instanceof` takes longer.
+      // Casts: nodes of type 1 are elements, and nodes of types 3 and 4 are texts. `instanceof` is slower.
       const inner = open(writer, node as Element, level.isPre);
       if (inner) levels.push(inner);
     } else if ((type === 3 || type === 4) && !level.isHidden) addText(writer, get.data(node as Text));
@@ -162,7 +162,7 @@ export function serializeContent(
   };
 }
 
-/** Joins parts, and removes forbidden characters from their texts. Searching all texts at once takes less time. */
+/** Joins parts, and removes forbidden characters. Searching all parts at once is faster if there are none. */
 function joinParts(parts: readonly string[]): string {
   const isClean = parts.join("").search(forbidden) < 0;
   return (isClean ? parts : parts.map((part) => part.replace(forbidden, ""))).join(partMark);
@@ -171,7 +171,7 @@ function joinParts(parts: readonly string[]): string {
 function findGetters() {
   const getter = <Prototype extends object, Key extends keyof Prototype>(prototype: Prototype, key: Key) => {
     const get = Object.getOwnPropertyDescriptor(prototype, key)?.get ?? (() => undefined);
-    // The boundary where the member gets its type.
+    // Cast: the getter returns the property's type.
     return Function.prototype.call.bind(get) as (node: Prototype) => Prototype[Key];
   };
   return {
@@ -209,7 +209,7 @@ function open(writer: Writer, element: Element, isInPre: boolean): Level | undef
   const tag = get.localName(element);
   const { isSkipped, isFrame, isField, isKept, mayHost } = traitsOf(tag);
   if (isSkipped) return undefined;
-  // A computed style takes longer than this check.
+  // This check is faster than a computed style.
   const isVisible = Element.prototype.checkVisibility.call(element, alsoHidden);
   if (!isVisible && !roles.isRendered(element)) return undefined;
   const isHidden = !isVisible && getComputedStyle(element).visibility !== "visible";
@@ -227,7 +227,7 @@ function open(writer: Writer, element: Element, isInPre: boolean): Level | undef
   if (empty.has(name)) return undefined;
   const close = `</${name}>`;
   const next = get.firstChild((mayHost && visibility.shadowOf(element)) || element);
-  // A text that is the only content is written at once.
+  // An element with a single text needs no level.
   if (next && get.nodeType(next) === 3 && !get.nextSibling(next) && tag !== "slot") {
     if (!isHidden) addText(writer, get.data(next as Text));
     writer.markup += close;
@@ -297,7 +297,7 @@ function shownValue(element: Element): string | undefined {
   return /^(?:hidden|password|file|image)$/.test(type) ? "" : value;
 }
 
-/** Writes a mark that the content of the frame replaces. */
+/** Writes the placeholder of a frame, which the worker replaces by the frame's content. */
 function addFrame(writer: Writer, element: Element): void {
   writer.markup += `<div>${writer.token}${writer.frames.push(element) - 1};</div>`;
 }

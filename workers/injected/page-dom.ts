@@ -13,7 +13,7 @@ interface SerializedDocument {
   frames: readonly Element[];
 }
 
-/** Elements but those of frequent names, which can have neither a shadow root nor a state. */
+/** Selects all elements but those of frequent names that can have neither a shadow root nor form state. */
 const notable =
   ":not(a, b, br, button, code, em, i, img, label, li, link, meta, ol, option, path, script, strong, style, svg, table, tbody, td, th, thead, tr, ul)";
 
@@ -56,10 +56,10 @@ export function forgetDocument(token: string): void {
 }
 
 /**
- * Serializes the document with current form values and open shadow roots. Only elements that contain any of these are
- * written here, iteratively. The browser serializes the rest, which is many times faster.
+ * Serializes the document with current form values and open shadow roots. Only elements with these, and their
+ * ancestors, are written here, without recursion. For the rest, `outerHTML` is many times faster.
  *
- * Documents expose elements as own members in every world. The document is therefore read through its prototype.
+ * Named elements hide members of the document in every world. Its methods are therefore called through the prototype.
  */
 function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
   const voidTags = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;

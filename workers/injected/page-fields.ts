@@ -1,6 +1,6 @@
 import * as visibility from "./page-visibility.ts";
 
-/** Fields that hold a secret, or a password that may have become readable. */
+/** Fields into which a secret was typed, and password fields with a value, which the page may make readable. */
 const secretFields = new Set<WeakRef<Element>>();
 let covers: readonly Animation[] = [];
 

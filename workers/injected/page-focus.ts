@@ -1,4 +1,4 @@
-import { use } from "./page-aim.ts";
+import { whenReady } from "./page-aim.ts";
 import { keepSecret } from "./page-fields.ts";
 import * as visibility from "./page-visibility.ts";
 import type { ElementOptions, Seen } from "./page-wait.ts";
@@ -11,7 +11,7 @@ export function hasFocus(element: Element): boolean {
 
 /** Focuses an element, or the control of a label, once it is visible. */
 export function focusElement(options: ElementOptions): Promise<Seen<true>> {
-  return use(options, (named) => {
+  return whenReady(options, (named) => {
     const element = (named instanceof HTMLLabelElement && named.control) || named;
     const canFocus = element instanceof HTMLElement || element instanceof SVGElement;
     if (canFocus && !hasFocus(element)) element.focus();
@@ -57,7 +57,7 @@ export function insertSecretText(text: string, wanted: string): boolean | undefi
     focused.dispatchEvent(new Event("change", { bubbles: true }));
     return focused.value !== "";
   }
-  // Inserts single characters: pages with one field per digit of a code move the focus after each character.
+  // Inserts single characters, because pages with one field per digit of a code move the focus after each character.
   for (const character of text.length > 64 ? [text] : text) {
     const field = focusedElement();
     if (!insertText(character)) return false;

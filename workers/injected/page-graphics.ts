@@ -5,7 +5,7 @@ import { quote, tidy } from "./plain-text.ts";
 
 /* Canvases and charts, whose contents are not text. */
 
-/** Smallest chart, in pixels, and its least number of shapes. Below it is an icon or a decoration. */
+/** Minimum size of a chart in pixels, and its minimum number of shapes. Smaller drawings are icons or decorations. */
 const smallest = { width: 120, height: 60, shapes: 6 };
 
 /** Returns `canvas` or `chart`. Empty for everything else. */
@@ -17,7 +17,7 @@ export function graphicRoleOf(element: Element, { width, height }: DOMRect): str
   return shapes.length >= smallest.shapes ? "chart" : "";
 }
 
-/** Describes a canvas or a chart. Returns nothing for other roles. */
+/** Describes a canvas or a chart. Returns an empty string for other roles. */
 export function describeGraphic(element: Element, role: string): string {
   if (role !== "canvas" && role !== "chart") return "";
   const title = Element.prototype.querySelector.call(element, "title");
@@ -27,7 +27,7 @@ export function describeGraphic(element: Element, role: string): string {
   return name === "" ? role : `${role} ${quote(name, 160)}`;
 }
 
-/** Returns the box of an element in the page's viewport as a state. */
+/** Returns the box of an element in the page's viewport as a state word. */
 export function boxState({ x, y, width, height }: DOMRect, origin: ViewportPoint): string {
   return ` box=${[origin.x + x, origin.y + y, width, height].map(Math.round).join()}`;
 }

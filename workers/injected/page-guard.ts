@@ -1,7 +1,7 @@
 import type { ViewportPoint } from "./page-visibility.ts";
 import * as visibility from "./page-visibility.ts";
 
-/** The observed event: a press, which is blocked for all other elements, or a pointer move. */
+/** The observed input: a press, which is blocked on other elements than the expected one, or a pointer move. */
 export type GuardedInput = "press" | "move";
 
 export interface GuardOptions {
@@ -13,7 +13,7 @@ export interface GuardOptions {
 /** Result of the guard's observation. */
 type Verdict = "unseen" | "hit" | "missed";
 
-/** The element to hit, and the point. */
+/** The element that should receive the input, and the point of the input. */
 interface Mark {
   readonly expected: Element;
   readonly point: ViewportPoint;
@@ -30,8 +30,11 @@ interface Guard {
 
 let current: Guard | undefined;
 
-/** Whether a hit on `hit` counts for `element`: a descendant, the same button or link, or the element's label. */
-export function takes(element: Element, hit: Element): boolean {
+/**
+ * Whether input on `hit` counts as input on `element`: `hit` is inside of `element`, of the same button or link, or of
+ * the element's label.
+ */
+export function acceptsHit(element: Element, hit: Element): boolean {
   const control = visibility.closest(element, "button, a, [role=button], [role=link]");
   for (let at: Element | undefined = hit; at; at = visibility.shownIn(at)) {
     if (at === element || at === control) return true;
@@ -53,7 +56,7 @@ export function guard(mark: Mark | undefined, guardOptions: GuardOptions & { tim
   let box: DOMRect | undefined;
   const judge = (event: Event): Verdict => {
     const hit = hitBy(event);
-    const isExpected = expected && hit instanceof Element && takes(expected, hit);
+    const isExpected = expected && hit instanceof Element && acceptsHit(expected, hit);
     if (own.verdict === "unseen") {
       box = expected && visibility.boxOf(expected);
       return isExpected && performance.now() < endsAt ? "hit" : "missed";
@@ -67,7 +70,7 @@ export function guard(mark: Mark | undefined, guardOptions: GuardOptions & { tim
     if (!event.isTrusted) return;
     const before = own.verdict;
     own.verdict = judge(event);
-    // If the page received the press, the page receives the release as well.
+    // If the page received the press, it must receive the release as well.
     const isForPage = own.verdict === "hit" || gesture === "move" || before === "hit";
     if (isForPage) return;
     event.preventDefault();
@@ -77,7 +80,7 @@ export function guard(mark: Mark | undefined, guardOptions: GuardOptions & { tim
   const types = gesture === "move" ? ["pointermove", "mousemove"] : press.split(" ");
   const options = { capture: true, passive: false };
   for (const type of types) addEventListener(type, onEvent, options);
-  // If the connection to the page is lost, the caller cannot remove the guard.
+  // Removes the guard if the caller does not, for example because its connection was lost.
   const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
   const own: Guard = {
     verdict: "unseen",
@@ -91,7 +94,7 @@ export function guard(mark: Mark | undefined, guardOptions: GuardOptions & { tim
   current = own;
 }
 
-/** Returns what an event hit. For the host of a known closed shadow root, returns the inner element. */
+/** Returns the target of an event, or inside of a known closed shadow root the inner element. */
 function hitBy(event: Event): EventTarget | undefined {
   const [hit] = event.composedPath();
   const isHost = hit instanceof Element && visibility.shadowOf(hit) !== undefined;
@@ -101,7 +104,7 @@ function hitBy(event: Event): EventTarget | undefined {
 /** Result of a click or move in one document. */
 export interface Released {
   readonly verdict: Verdict;
-  /** Point of a press that never arrived, although the target is at that point. */
+  /** Point in the document of a press that did not arrive, although the expected element is at that point. */
   readonly lostAt?: ViewportPoint;
   /** Title of the document afterwards. */
   readonly title: string;
@@ -118,12 +121,12 @@ export function release(): Released {
 }
 
 /**
- * Judges a press that did not arrive in this document: a frame that moved there received the press, or the browser lost
- * it.
+ * Returns the verdict on a press that did not arrive in this document. Another element or a frame that has moved to the
+ * point may have received it, or the browser lost it.
  */
 function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
   const hit = visibility.hitAt(point);
-  if (!hit || !takes(expected, hit)) return { verdict: "missed" };
+  if (!hit || !acceptsHit(expected, hit)) return { verdict: "missed" };
   return isFrame(hit)
     ? { verdict: "unseen" }
     : { verdict: "unseen", lostAt: { x: point.x + scrollX, y: point.y + scrollY } };

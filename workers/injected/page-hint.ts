@@ -1,15 +1,15 @@
 import * as visibility from "./page-visibility.ts";
 
 /*
- * Hints at what an element without a label is, from the names of its parts. A hint has lower-case letters,
- * digits, hyphens and spaces only, so that it needs no quotes.
+ * Hints for elements without a label, from the names of icons, files, classes and so on. Of page text, a hint has only
+ * lower-case letters, digits and hyphens, so that it needs no quotes.
  */
 
-/** Longest hint. Too short for a sentence. */
+/** Maximum characters of a hint. Too few for a page to write instructions for an agent. */
 const longest = 24;
 
 /** Words for appearance or structure, which do not indicate a purpose. */
-const idle = new Set(
+const genericWords = new Set(
   (
     "icon icons ico btn button svg fa fas far fal fab bi ti mdi glyphicon lucide feather material symbols outlined rounded sharp " +
     "ui small large medium big tiny sm md lg xs xl xxl primary secondary tertiary default active selected current disabled " +
@@ -61,7 +61,7 @@ function firstOf(parts: readonly Element[], read: (element: Element) => string):
   return "";
 }
 
-/** Returns the name of an icon by class or by the symbol that it uses. */
+/** Returns the name of an icon from its SVG symbol, its data attributes or its class. */
 function iconName(element: Element): string {
   const symbol = attribute(element, "href") || attribute(element, "xlink:href");
   if (tagOf(element) === "use" && symbol !== "") return wordsOf(symbol.split(/[#/]/).at(-1) ?? "");
@@ -90,24 +90,27 @@ function backgroundOf(element: Element): string {
 
 function dataName(element: Element): string {
   const names = ["data-action", "data-testid", "data-test", "data-name", "data-cmd", "name", "id"];
-  // One letter, such as an id `x`, says nothing.
+  // One letter, such as an id `x`, has no meaning.
   return names.map((name) => wordsOf(attribute(element, name))).find((words) => words.length > 1) ?? "";
 }
 
-/** Returns the class that says most. */
+/** Returns the class with the most words. */
 function ownName(element: Element): string {
   const names = attribute(element, "class").split(/\s+/).map(wordsOf).filter(Boolean);
   const count = (name: string) => name.split("-").length;
   return names.reduce((best, name) => (best === "" || count(name) > count(best) ? name : best), "");
 }
 
-/** Splits an identifier into words without those that say nothing. Returns nothing for what looks generated. */
+/**
+ * Returns the words of an identifier without `genericWords` words. Returns an empty string if the identifier looks
+ * generated.
+ */
 function wordsOf(identifier: string): string {
   const words = identifier
     .replace(/([a-z])([A-Z])/g, "$1 $2")
     .toLowerCase()
     .split(/[^a-z0-9]+/)
-    .filter((word) => word !== "" && !idle.has(word));
+    .filter((word) => word !== "" && !genericWords.has(word));
   const isWord = (word: string) => word === "x" || /^(?=.*[aeiouy])[a-z]{2,}\d{0,2}$/.test(word);
   const known = words.filter((word) => isWord(word) || /^\d{1,3}$/.test(word));
   if (!known.some(isWord) || known.length < words.length) return "";

@@ -1,13 +1,13 @@
 import { tagOf } from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
 
-/** Elements that the browser was asked about for a closed shadow root. */
+/** Elements for which the worker has already queried the browser for a closed shadow root. */
 const known = new WeakSet<Element>();
 let doubtful: readonly Element[] = [];
 
 /**
- * Whether an element may have an unknown closed shadow root: a custom element, or an element that shows more than its
- * own children.
+ * Whether an element may have an unknown closed shadow root: it is a custom element, or has an area although none of
+ * its own children is rendered.
  */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
   if (known.has(element) || visibility.shadowOf(element)) return false;
@@ -18,8 +18,8 @@ export function isDoubtful(element: Element, box: DOMRect): boolean {
 }
 
 /**
- * Same as `isDoubtful` for elements that a search skips. Text inside an element counts as shown: checking its
- * visibility would take too long.
+ * Same as `isDoubtful`, but cheaper, for every element of a document. Text inside an element counts as rendered,
+ * because checking it would take too long.
  */
 export function isDoubtfulAside(element: Element): boolean {
   if (!tagOf(element).includes("-")) {

@@ -1,8 +1,8 @@
 import * as visibility from "./page-visibility.ts";
 
-/* Elements that react although nothing in their own markup says so. */
+/* Elements that react to input although their own markup does not indicate it. */
 
-/** Elements with listeners of clicks or presses, as far as the browser was asked. */
+/** Elements with listeners for clicks or presses that `registerListening` has registered. */
 const listening = new WeakSet<Element>();
 
 const natives =
@@ -12,18 +12,18 @@ const natives =
 
 /** Reacting parts of an element. */
 export interface Inside {
-  /** Whether other elements inside react, too. */
+  /** Whether a descendant reacts by itself. */
   readonly hasActive: boolean;
-  /** Repeated parts and icons that react although they have no sign of their own. */
+  /** Repeated parts and icons that probably react, although neither markup nor cursor indicates it. */
   readonly items: ReadonlySet<Element>;
 }
 
 const nothing: ReadonlySet<Element> = new Set();
 
-/** For an element that reacts as a whole. */
+/** Value for an element that reacts as a whole. */
 export const empty: Inside = { hasActive: false, items: nothing };
 
-/** Returns the root for the browser's list of listeners. */
+/** Returns the root of the worker's query for listeners. */
 export function listenersRoot(): Document {
   return document;
 }
@@ -37,7 +37,7 @@ export function listens(element: Element): boolean {
   return listening.has(element);
 }
 
-/** Returns what reacts inside of an element. `isPointer` is whether the element has a pointer cursor. */
+/** Returns the parts of an element that react. `isPointer` is whether the element has a pointer cursor. */
 export function partsOf(element: Element, isPointer: boolean): Inside {
   const isMarked = Element.prototype.querySelector.call(element, natives) !== null;
   let hasActive = isMarked;
@@ -72,9 +72,7 @@ function isRepeated(element: Element): boolean {
   return [before, after].some((sibling) => sibling !== null && kindOf(sibling) === kind);
 }
 
-/**
- * Returns small icons that only a small part of the element's area belongs to: they often have an action of their own.
- */
+/** Returns icons that are small compared with the element: they often have an action of their own. */
 function iconsIn(element: Element): ReadonlySet<Element> {
   const icons = Element.prototype.querySelectorAll.call(element, "svg, i, img");
   if (icons.length === 0 || icons.length > 8) return nothing;
@@ -110,7 +108,7 @@ export function isDraggable(element: Element): boolean {
   );
 }
 
-/** Returns a short name for similar elements: tag, role and first class. */
+/** Returns a key that is equal for similar elements: tag, role and first class. */
 function kindOf(element: Element): string {
   const [first = ""] = attributeOf(element, "class").trim().split(/\s/);
   return `${tagOf(element)} ${attributeOf(element, "role")} ${first}`;

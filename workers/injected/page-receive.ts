@@ -1,4 +1,4 @@
-import { use } from "./page-aim.ts";
+import { whenReady } from "./page-aim.ts";
 import { hasFocus } from "./page-focus.ts";
 import type { ElementOptions, Seen } from "./page-wait.ts";
 
@@ -19,7 +19,7 @@ interface Wanted {
 
 /** Prepares an element for key input once it accepts text, or sets its value. */
 export function receiveText(options: ElementOptions, wanted: Wanted): Promise<Seen<Reception>> {
-  return use(options, (element) => receive(element, wanted));
+  return whenReady(options, (element) => receive(element, wanted));
 }
 
 function receive(named: Element, { text, clear }: Wanted): Seen<Reception> {
@@ -39,7 +39,7 @@ function receive(named: Element, { text, clear }: Wanted): Seen<Reception> {
     return { outcome: "set" };
   };
 
-  // The browser sanitizes an invalid colour or number, and empties other inputs.
+  // The browser replaces an invalid colour or range value by a valid one, and empties other inputs.
   const isValue = ({ type, value }: HTMLInputElement) => {
     if (type === "range") return Number(value) === Number(text);
     return type === "color" ? value === text.trim().toLowerCase() : value !== "";
@@ -58,14 +58,14 @@ function receive(named: Element, { text, clear }: Wanted): Seen<Reception> {
     else field.setSelectionRange(field.value.length, field.value.length);
   };
 
-  if (!(element instanceof HTMLElement)) return hindered("takes no text");
+  if (!(element instanceof HTMLElement)) return hindered("does not accept text");
   const input = element instanceof HTMLInputElement ? element : undefined;
   const field = element instanceof HTMLTextAreaElement ? element : input;
   const isTextless = element instanceof HTMLButtonElement || element instanceof HTMLSelectElement;
   if (isTextless || (input && textless.includes(input.type)))
     return { value: { outcome: "acceptsNone", type: input?.type ?? element.localName } };
   if (element.matches(":disabled")) return hindered("is disabled");
-  if (!field && !element.isContentEditable) return hindered("takes no text");
+  if (!field && !element.isContentEditable) return hindered("does not accept text");
   if (field?.readOnly) return hindered("is read-only");
 
   const isNumber = text === "" || !Number.isNaN(Number(text));

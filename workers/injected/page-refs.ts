@@ -2,7 +2,7 @@ import { describe } from "./page-role.ts";
 import { allMatches, findFirst } from "./page-visibility.ts";
 import { quote } from "./plain-text.ts";
 
-/** A numbered element of a numbered document. */
+/** Reference to an element: its number, and the epoch (number) of its document. */
 export interface Ref {
   readonly epoch: number;
   readonly number: number;
@@ -11,7 +11,7 @@ export interface Ref {
 /** Identifies an element: a selector or a reference. */
 export type Named = string | Ref;
 
-/** State kept across snapshots of a document. */
+/** State of a document that is kept across snapshots. */
 export interface Kept {
   readonly epoch: number;
   /** Number of snapshots so far. */
@@ -22,13 +22,13 @@ export interface Kept {
   readonly shown: WeakMap<Node, Shown>;
 }
 
-/** Number and last description of an element. */
+/** Number of an element, and its description in the last snapshot with it. */
 interface Given {
   readonly number: number;
   description: string;
 }
 
-/** Text of a node in the last snapshot and in the snapshot before. */
+/** Line of a node in the last snapshot that had the node, and in the snapshot before. */
 interface Shown {
   readonly snapshot: number;
   readonly body: string;
@@ -43,12 +43,12 @@ export function keep(epoch: number): Kept {
   return state;
 }
 
-/** Returns the number of an element, or the next free number. */
+/** Returns the number of an element, or the next free number without assigning it. */
 export function numberFor(kept: Kept, element: Element): number {
   return kept.given.get(element)?.number ?? kept.last + 1;
 }
 
-/** Returns the unique number of an element and records its description. */
+/** Returns the number of an element, which is assigned if necessary, and records its description. */
 export function numberOf(kept: Kept, element: Element, description: string): number {
   const known = kept.given.get(element);
   if (known) {
@@ -64,8 +64,8 @@ export function numberOf(kept: Kept, element: Element, description: string): num
 }
 
 /**
- * Whether a line differs from the node's line in the previous snapshot. A repeated snapshot counts as the same
- * snapshot.
+ * Whether a line differs from the node's line in the previous snapshot. A snapshot that is repeated (`isAgain`) counts
+ * once.
  */
 export function isNews(kept: Kept, node: Node, body: string): boolean {
   const last = kept.shown.get(node);

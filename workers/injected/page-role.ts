@@ -3,12 +3,12 @@ import * as items from "./page-items.ts";
 import * as visibility from "./page-visibility.ts";
 import { quote, tidy } from "./plain-text.ts";
 
-/* Page text in the results is always quoted. */
+/* Roles, names and states of elements. Page text in the results is always quoted. */
 
-/** Longest text that can be read of an element. */
+/** Maximum characters that can be read of an element. */
 const longestRead = 262_144;
 
-/** Longest name, which is that of a text, too. */
+/** Maximum characters of a name or of a text line. */
 export const longestName = 400;
 
 const words = (text: string) => text.split(" ");
@@ -71,7 +71,7 @@ function isEditor(element: Element): boolean {
   return !(around instanceof HTMLElement && visibility.read(HTMLElement.prototype, "isContentEditable", around));
 }
 
-/** Whether an element is a cell of a grid, which reacts, rather than of a table. */
+/** Whether an element is a cell of a grid. Unlike cells of a table, these react to input. */
 export function isGridCell(element: Element, role: string): boolean {
   if (role === "gridcell") return true;
   return role === "cell" && visibility.closest(element, "[role=grid], [role=treegrid]") !== undefined;
@@ -95,8 +95,8 @@ export function isActive(element: Element, role: string): boolean {
 }
 
 /**
- * Whether an element reacts as a whole, so that its contents are its name. Other elements may contain parts that react by
- * themselves.
+ * Whether an element is a control that reacts as a whole, so that its contents are its name. Other elements may contain
+ * parts that react by themselves.
  */
 function isSingle(element: Element, role: string): boolean {
   return activeRoles.has(role) || /^(?:button|input|select|textarea|summary|label)$/.test(tagOf(element));
@@ -127,7 +127,7 @@ function describeWith(element: Element, inside: items.Inside): string {
     .join(" ");
 }
 
-/** Returns the text of an element without the texts of what reacts inside. */
+/** Returns the name of an element without the texts of its parts that react. */
 function ownName(element: Element, { items: parts }: items.Inside): string {
   const own = tidy(attribute(element, "aria-label", 400) || attribute(element, "title", 400), 160);
   return (
@@ -146,7 +146,7 @@ function isHandle(element: Element): boolean {
   );
 }
 
-/** Returns the visible name of an element (after accname 1.2), at most 400 characters. */
+/** Returns the name of an element (similar to accname 1.2), at most 400 characters. */
 function nameOf(element: Element): string {
   const ids = attribute(element, "aria-labelledby", 200).split(/\s+/).filter(Boolean).slice(0, 4);
   const root = Node.prototype.getRootNode.call(element);
@@ -163,7 +163,7 @@ function nameOf(element: Element): string {
   return isField ? (said ?? "") : contentOf(element, longestName) || (said ?? "") || titleInside(element);
 }
 
-/** Returns the first title inside of an element, such as an SVG's. */
+/** Returns the first title or label inside of an element, such as an SVG's. */
 function titleInside(element: Element): string {
   const titled = Element.prototype.querySelector.call(element, "title, [title], [aria-label]");
   if (!titled) return "";
@@ -184,7 +184,7 @@ function fieldName(element: Element): string {
   return element.type in standard ? tidy(element.value, 160) || (standard[element.type] ?? "") : "";
 }
 
-/** Tags of elements without text for the elements around them. */
+/** Tags of elements whose text is not part of the text of their ancestors. */
 const unreadTags = /^(?:head|script|noscript|style|template|input|select|textarea)$/;
 
 /** Returns the text inside a node, without the parts that `isLeftOut` selects. Visits at most `left` nodes. */
@@ -215,7 +215,7 @@ export function isRendered(element: Element): boolean {
   return Element.prototype.checkVisibility.call(element) || getComputedStyle(element).display === "contents";
 }
 
-/** Returns the rendered children of an element: those of its shadow root, or the nodes assigned to a slot. */
+/** Returns the children that an element renders: those of its shadow root, the nodes assigned to a slot, or its own. */
 export function childrenOf(element: Element): ArrayLike<Node> {
   const shadow = visibility.shadowOf(element);
   if (shadow) return visibility.read(Node.prototype, "childNodes", shadow);
@@ -249,7 +249,7 @@ function fieldState(element: Element): string[] {
   return [...(plain ? [] : [`type=${type}`]), ...valued(value)];
 }
 
-/** Returns a value, with the number of characters that are left out. */
+/** Returns state words for a value, and for the number of characters that are left out. Empty for an empty value. */
 function valued(value: string): string[] {
   const text = tidy(value, longestRead);
   if (text === "") return [];
@@ -263,7 +263,7 @@ export function readContent(element: Element): string {
   return contentOf(element, longestRead, undefined, 20_000);
 }
 
-/** Returns value and bounds of a slider, spin button, scroll bar or meter, as numbers. */
+/** Returns state words for value and bounds of a slider, number input, scroll bar or meter. */
 function rangeOf(element: Element): string[] {
   const words = (bounds: Record<string, string>) =>
     Object.entries(bounds).flatMap(([name, text]) => (/^-?[\d.]{1,12}$/.test(text) ? [`${name}=${text}`] : []));
@@ -288,7 +288,7 @@ function rangeOf(element: Element): string[] {
   return [`value="${Math.round(100 * Math.min(1, Math.max(0, at)))}%"`, "min=0", "max=100"];
 }
 
-/** Returns the current state flags of an element, each a fixed word. */
+/** Returns the current states of an element as fixed words, such as `checked`. */
 function flagsOf(element: Element): string[] {
   const words: string[] = [];
   if (element instanceof HTMLInputElement && /^(?:checkbox|radio)$/.test(element.type))

@@ -1,4 +1,4 @@
-// The script that a worker loads into the isolated world of a document.
+// All functions that a worker calls in the isolated world of a document.
 
 export { numberFound, takeSnapshot } from "./document-snapshot.ts";
 export {

@@ -1,4 +1,4 @@
-import { outerPoint, use } from "./page-aim.ts";
+import { outerPoint, whenReady } from "./page-aim.ts";
 import type { ViewportPoint } from "./page-visibility.ts";
 import * as visibility from "./page-visibility.ts";
 import { type ElementOptions, nextFrame, type Seen } from "./page-wait.ts";
@@ -41,7 +41,7 @@ export async function settled({ at, offsets, timeoutMs }: Scrolled & { timeoutMs
 }
 
 export function scrollElement(options: ElementOptions, { dx, dy }: { dx: number; dy: number }): Promise<Seen<null>> {
-  return use(options, (element) => {
+  return whenReady(options, (element) => {
     element.scrollBy({ left: dx, top: dy, behavior: "instant" });
     return { value: null };
   });

@@ -4,7 +4,7 @@ import * as roles from "./page-role.ts";
 import { isSilent } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
 
-/* Text search by content only, because computing styles and boxes makes snapshots slow. */
+/* Finds elements that may contain a text, without computing styles and boxes, which would be slow. */
 
 interface Search {
   readonly wanted: string;
@@ -21,16 +21,16 @@ interface Level {
   index: number;
 }
 
-/** Searches the document. Returns undefined if that takes too long. */
+/** Searches the document. Returns undefined if the search takes too long or cannot find the text. */
 export function search(find: string, endsAt: number): Search | undefined {
-  // Our truncation marks occur in snapshot lines only, not in the document.
+  // Truncation marks occur in snapshot lines, but not in the document, so such a text cannot be searched here.
   if (/[…\ufffd]/.test(find)) return undefined;
   const found: Search = { wanted: bare(find), holders: new Set(), doubtful: [] };
   const path: Level[] = [];
   const enter = (element: Element) => {
     if (isSilent(element)) return;
     path.push({ element, nodes: roles.childrenOf(element), index: 0 });
-    if (mayName(found, element)) hold(found, path);
+    if (mayContain(found, element)) recordHolders(found, path);
     if (found.doubtful.length < 64 && isDoubtfulAside(element)) found.doubtful.push(element);
   };
   enter(document.documentElement);
@@ -41,7 +41,7 @@ export function search(find: string, endsAt: number): Search | undefined {
     visited += 1;
     if (visited % 64 === 0 && performance.now() > endsAt) return undefined;
     if (node instanceof Text) {
-      if (mayBegin(found.wanted, node.data)) hold(found, path);
+      if (mayBegin(found.wanted, node.data)) recordHolders(found, path);
     } else if (node instanceof Element) enter(node);
     else if (!node) path.pop();
   }
@@ -49,7 +49,7 @@ export function search(find: string, endsAt: number): Search | undefined {
 }
 
 /** Whether an element's attributes, value or frame may contain the text. */
-function mayName({ wanted }: Search, element: Element): boolean {
+function mayContain({ wanted }: Search, element: Element): boolean {
   if (isFrame(element)) return true;
   if (element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement) {
     const { type, value } = element;
@@ -64,17 +64,17 @@ function mayName({ wanted }: Search, element: Element): boolean {
 }
 
 /** Records an element and its ancestors. Fields and their labels are recorded together. */
-function hold({ holders }: Search, path: readonly Level[]): void {
-  const holdAlone = (element: Element | null) => {
+function recordHolders({ holders }: Search, path: readonly Level[]): void {
+  const recordAncestors = (element: Element | null) => {
     for (let at = element ?? undefined; at && !holders.has(at); at = visibility.shownIn(at)) holders.add(at);
   };
   for (let at = path.length - 1; at >= 0; at -= 1) {
     const { element } = path[at] ?? {};
     if (!element || holders.has(element)) break;
     holders.add(element);
-    if (element instanceof HTMLLabelElement) holdAlone(element.control);
+    if (element instanceof HTMLLabelElement) recordAncestors(element.control);
     else if ("labels" in element && element.labels instanceof NodeList) {
-      for (const label of element.labels) if (label instanceof Element) holdAlone(label);
+      for (const label of element.labels) if (label instanceof Element) recordAncestors(label);
     }
   }
 }

@@ -1,22 +1,22 @@
-import { use } from "./page-aim.ts";
+import { whenReady } from "./page-aim.ts";
 import type { ElementOptions, Seen } from "./page-wait.ts";
 import { quote } from "./plain-text.ts";
 
 type Faults = Readonly<Record<string, string>>;
 
-/** Selects options of a `<select>` by value or else by label, once all of them exist. */
+/** Selects options of a `<select>` by value, or by label if no value matches, once all of them exist. */
 export function chooseOptions(elementOptions: ElementOptions, values: readonly string[]): Promise<Seen<Faults | null>> {
-  return use(elementOptions, (element) => choose(element, values, byValue, "values"));
+  return whenReady(elementOptions, (element) => choose(element, values, byValue, "values"));
 }
 
-/** Milliseconds for the options with the wanted labels to appear. */
+/** Longest wait in milliseconds for options with the labels to appear. */
 const labelMs = 1_000;
 
-/** Selects options of a `<select>` by label. Returns a fault that lists the options if they do not appear in time. */
+/** Selects options of a `<select>` by label. If they do not appear in time, returns a fault that lists the options. */
 export async function chooseLabels(options: ElementOptions, labels: readonly string[]): Promise<Seen<Faults | null>> {
   const wanted = labels.map((label) => label.trim());
   let endsAt: number | undefined;
-  return use(options, (element) => {
+  return whenReady(options, (element) => {
     endsAt ??= performance.now() + Math.min(labelMs, options.timeoutMs / 2);
     const byLabel = (options: readonly HTMLOptionElement[], text: string) =>
       options.find((option) => option.label.trim() === text && !option.matches(":disabled")) ??

@@ -24,8 +24,8 @@ export function findText(wanted: string, max: number): Element[] {
 }
 
 /**
- * Returns the text of the closest ancestor with 400 characters or more, cut to 32,768. Stops below parents of more than
- * 32 nodes.
+ * Returns the text of an element, or of its closest ancestor with at least 400 characters, cut to 32,768. Does not
+ * ascend to a parent with more than 32 child nodes.
  */
 export function wordsAround(element: Element): string {
   if (element instanceof HTMLInputElement) return element.value;

@@ -1,7 +1,7 @@
 import { maxLookahead, tidy } from "./plain-text.ts";
 
 /*
- * Forms and documents expose elements as own members in every world (`<input name="closest">`). Members of page nodes
+ * Named elements hide members of forms and documents in every world (`<input name="closest">`). Members of page nodes
  * are therefore read through their prototypes.
  */
 
@@ -17,7 +17,7 @@ export const frameTags: ReadonlySet<string> = new Set(["iframe", "frame", "objec
 /** Getters by prototype and key. */
 const getters = new Map<object, Map<PropertyKey, () => unknown>>();
 
-/** Closed shadow roots that the browser revealed. */
+/** Closed shadow roots that the worker has found and registered. */
 const closedRoots = new WeakMap<Element, ShadowRoot>();
 
 /** One step of a selector: `a > b` has two steps, the second with `>`. */
@@ -52,12 +52,12 @@ export function parentOf(node: Node): Element | undefined {
   return parent instanceof Element ? parent : undefined;
 }
 
-/** Returns the slot of a slotted element, else the element's parent. */
+/** Returns the slot to which an element is assigned, else the element's parent. */
 export function shownIn(element: Element): Element | undefined {
   return read(Element.prototype, "assignedSlot", element) ?? parentOf(element);
 }
 
-/** Returns the shadow root of an element, including a closed one that the browser revealed. */
+/** Returns the shadow root of an element, also a closed one that was registered. */
 export function shadowOf(element: Element): ShadowRoot | undefined {
   return read(Element.prototype, "shadowRoot", element) ?? closedRoots.get(element);
 }
@@ -175,7 +175,7 @@ export function isVisible(element: Element): boolean {
 const memos: Map<Element, unknown>[] = [];
 let isMemoizing = false;
 
-/** Runs synchronous work that does not change the document. Memoized functions read each element only once. */
+/** Runs synchronous work that does not change the document. Meanwhile, memoized functions compute each element once. */
 export function withMemo<Value>(work: () => Value): Value {
   isMemoizing = true;
   try {
@@ -257,7 +257,8 @@ export function startTagOf(element: Element): string {
 export function hitAt({ x, y }: ViewportPoint): Element | undefined {
   let hit = Document.prototype.elementFromPoint.call(document, x, y);
   for (let shadow = hit && shadowOf(hit); hit && shadow; shadow = shadowOf(hit)) {
-    // A slotted text hits the host, which is not inside its own shadow root: the element around the slot is used.
+    // At a slotted text, the hit is the host, which is outside of its own shadow root. The topmost element inside of
+    // the root is used instead.
     const root = shadow;
     const inner = root.elementsFromPoint(x, y).find((element) => element.getRootNode() === root);
     if (!inner) break;

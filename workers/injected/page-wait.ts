@@ -2,9 +2,10 @@ import { allNamed, firstNamed, type Named } from "./page-refs.ts";
 import { findText, wordsAround } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
 
-/** The wanted value, or the hindrance. */
+/** The value of an attempt, or why there is none yet. */
 export type Seen<Value> = { readonly value: Value } | Hindrance;
 
+/** Why an attempt on an element did not succeed. */
 export interface Hindrance {
   /** Predicate for the element, such as `is disabled`. Empty if no element matches. */
   readonly hindrance: string;
@@ -14,7 +15,7 @@ export interface Hindrance {
   readonly isFinal?: boolean;
 }
 
-/** The wanted element, and how long to wait for it. */
+/** An element, and how long to wait for it. */
 export interface ElementOptions {
   readonly selector: Named;
   readonly timeoutMs: number;
@@ -22,7 +23,7 @@ export interface ElementOptions {
   readonly isEnabled?: boolean;
 }
 
-/** Calls `check` until it returns a value or time is up: after each document change, and periodically. */
+/** Calls `check` after each document change, and periodically, until it returns a value or time is up. */
 export async function until<Value>(timeoutMs: number, check: () => Seen<Value>): Promise<Seen<Value>> {
   const endsAt = performance.now() + timeoutMs;
   for (;;) {
@@ -32,11 +33,11 @@ export async function until<Value>(timeoutMs: number, check: () => Seen<Value>):
     if ("value" in seen || seen.isFinal || now >= endsAt) return seen;
     if (seen.isUnsettled) {
       await nextFrame(Math.ceil(endsAt - now));
-      // Without a new frame, stability is unknown.
+      // Another attempt would need another frame.
       if (performance.now() >= endsAt) return seen;
       continue;
     }
-    // Spaces out attempts so that a large document keeps most of its time.
+    // Attempts take at most a fifth of the time, so that the page keeps most of it.
     await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
   }
 }
@@ -96,7 +97,7 @@ function hasVisible(selector: Named): boolean {
   return element !== undefined && visibility.isVisible(element);
 }
 
-/** Waits until a text is visible. Returns the texts of at most `max` places that contain it. */
+/** Waits until a text is visible. Returns the texts around at most `max` of its occurrences. */
 export function waitForText(searchOptions: { text: string; timeoutMs: number; max: number }): Promise<Seen<string[]>> {
   return until(searchOptions.timeoutMs, () => {
     const found = findText(searchOptions.text, Math.max(1, searchOptions.max));
@@ -135,7 +136,9 @@ export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs
   }
 }
 
-/** Returns the time of the last document change and the scroll position. Undefined until changes are watched. */
+/**
+ * Returns the time of the last document change, scroll position and viewport size. Undefined until changes are watched.
+ */
 export function viewState(): readonly number[] | undefined {
   return changedAt === undefined ? undefined : [changedAt, scrollX, scrollY, innerWidth, innerHeight];
 }

@@ -1,4 +1,4 @@
-/* Rules for texts of pages. This is the only module of this folder that runs in the worker too. */
+/* Rules for texts of pages. The worker also runs this module. */
 
 /** Normalizes the white space and case of a text for searches. */
 export function plain(text: string): string {
@@ -36,13 +36,13 @@ export function withoutLookahead(text: string): string {
   return text.includes(lookaheadMarks.start) ? text.replace(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/g, "") : text;
 }
 
-/** Whether the quoted parts of a snapshot line contain a text. The other parts are neither names nor values. */
-export function says(line: string, text: string): boolean {
+/** Whether a quoted part of a snapshot line contains a text. Only quoted parts are texts of the page. */
+export function hasQuotedText(line: string, text: string): boolean {
   const quoted = withoutLookahead(line).match(/"(?:[^"\\]|\\.)*"/g) ?? [];
   return quoted.some((each) => plain(JSON.parse(each)).includes(text));
 }
 
-/** Returns a page text as a JSON string. No other part of a line is quoted. */
+/** Returns a page text as a JSON string. Other parts of a line are never quoted. */
 export function quote(text: string, max: number): string {
   return JSON.stringify(tidy(text, max));
 }

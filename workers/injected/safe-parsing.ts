@@ -1,6 +1,9 @@
-/* Lets libraries parse HTML in our world of pages that forbid it to scripts (Trusted Types). Pages keep their own prototypes. */
+/*
+ * Replaces `innerHTML` and `DOMParser` in our isolated world, so that libraries can parse HTML where Trusted Types
+ * forbid it. The page's own prototypes do not change.
+ */
 
-/** Members of the HTML Sanitizer API, which the types of the DOM lack. */
+/** Members of the HTML Sanitizer API that TypeScript's DOM types lack. */
 interface SafeParsing {
   parseHTML(html: string, options: typeof everythingSafe): Document;
 }
@@ -12,7 +15,7 @@ interface SafeWriting extends Element {
 const everythingSafe = { sanitizer: {} };
 
 export function parseHtml(html: string): Document {
-  // Cast: the types of the DOM lack this function.
+  // Cast: TypeScript's DOM types lack this function.
   return (Document as unknown as SafeParsing).parseHTML(html, everythingSafe);
 }
 

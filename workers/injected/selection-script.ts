@@ -1,5 +1,6 @@
 /**
- * Returns the selected text. Fields keep a selection of their own. The selection of a password field is never returned.
+ * Returns at most `length` characters of the selected text: of the focused field, or else of the focused document.
+ * Returns nothing for a password field.
  */
 export function selectedText(length: number): string {
   const focusOf = (root: Document | ShadowRoot): Element | null => {

@@ -2,11 +2,11 @@ import type { Clip } from "./page-clip.ts";
 import { isNews, type Kept, numberOf, type Ref } from "./page-refs.ts";
 import { longestName } from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
-import { says, tidy, withoutLookahead } from "./plain-text.ts";
+import { hasQuotedText, tidy, withoutLookahead } from "./plain-text.ts";
 
-/* Lines of a snapshot. A text that precedes all other contents of its container is part of the container's line. */
+/* Lines of a snapshot. If a container begins with a text, the text is part of the container's line. */
 
-/** A container of lines, outermost first in a walk. Without lines or text, it is left out. */
+/** An element whose contents are indented below its line. If it has neither contents nor text, its line is left out. */
 interface Container {
   readonly element: Element;
   /** Role and name. */
@@ -15,7 +15,7 @@ interface Container {
   readonly tail: string;
   /** Whether the line is left out if the container holds a single line. */
   readonly isSlight: boolean;
-  /** The text that leads the contents. */
+  /** Text before all other contents. */
   text: string;
   /** Index of the container's line once written. */
   line: number | undefined;
@@ -40,7 +40,7 @@ export interface NestedFrame {
   readonly origin: visibility.ViewportPoint;
 }
 
-/** Lines written so far, and the text and containers of the next. */
+/** Lines written so far, and the state for the next line. */
 export interface Lines {
   readonly kept: Kept;
   /** Text that each line must contain. Empty for all lines. */
@@ -62,7 +62,7 @@ export function openContainer(walk: Lines, container: Pick<Container, "element" 
   walk.around.push({ ...container, text: "", line: undefined });
 }
 
-/** Ends the containers below a depth. */
+/** Closes all containers but the outermost `depth`. */
 export function closeContainers(walk: Lines, depth: number): void {
   while (walk.around.length > depth) {
     const last = walk.around.at(-1);
@@ -72,7 +72,7 @@ export function closeContainers(walk: Lines, depth: number): void {
   }
 }
 
-/** Leaves the line of a slight container out if only one line followed. */
+/** Removes the line of a slight container that has only one line of contents. */
 function leaveOut(walk: Lines, { isSlight, line, text, tail }: Container): void {
   if (!isSlight || line === undefined || text !== "" || tail !== "" || walk.lines.length !== line + 2) return;
   const only = walk.lines.at(-1) ?? "";
@@ -87,7 +87,7 @@ export function addText(walk: Lines, node: Text): void {
   walk.textNode ??= node;
 }
 
-/** Adds the collected text: to the line of the container around if nothing precedes it, else as a line. */
+/** Adds the collected text: to its container's line if the text is first in the container, else as its own line. */
 export function endText(walk: Lines): void {
   const { text, textNode, textMore } = walk;
   walk.text = "";
@@ -112,7 +112,7 @@ export function endText(walk: Lines): void {
 /** Adds a line, preceded by the lines of its containers. Returns false if the line was skipped or did not fit. */
 export function addLine(walk: Lines, node: Node, body: string, isFrame = false): boolean {
   if (walk.written.has(node) || walk.isCut) return false;
-  if (!isFrame && walk.find !== "" && !says(body, walk.find)) return false;
+  if (!isFrame && walk.find !== "" && !hasQuotedText(body, walk.find)) return false;
   walk.written.add(node);
   writeContainers(walk);
   if (isFrame) walk.frameLine = walk.lines.length;

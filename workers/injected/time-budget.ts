@@ -1,7 +1,9 @@
-/** Longest time between two checks that counts, in milliseconds. In a longer one, the thread waited for a processor. */
+/** Maximum milliseconds that count between two checks. In a longer interval, the thread waited for a processor. */
 const maxGapMs = 8;
 
-/** Time for work of a page's thread, without the times in which other processes had the processor. */
+/**
+ * Limits the time that a task uses on a page's thread. Time in which other processes had the processor does not count.
+ */
 export class TimeBudget {
   #leftMs: number;
   #checkedAt = performance.now();
@@ -10,7 +12,9 @@ export class TimeBudget {
     this.#leftMs = milliseconds;
   }
 
-  /** Whether the time is spent. Called at short intervals, because longer ones do not count in full. */
+  /**
+   * Whether the time is spent. Must be called at intervals below `maxGapMs`, because longer ones do not count in full.
+   */
   isSpent(): boolean {
     const now = performance.now();
     this.#leftMs -= Math.min(now - this.#checkedAt, maxGapMs);

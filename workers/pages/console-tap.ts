@@ -13,8 +13,8 @@ export const consoleBounds = { linesPerSecond: 1_000 };
 const windowMs = 1_000;
 
 /**
- * Publishes the console output of pages. Enabled only while the event feed has readers or the session's log records
- * it, and muted above the rate limit, because each line costs CPU in two browser processes and in this process.
+ * Publishes the console output of pages, while the event feed has readers or the session's log records it. Muted above
+ * the rate limit, because each line costs CPU in two browser processes and in this process.
  */
 export class ConsoleTap {
   readonly #feed: EventFeed;

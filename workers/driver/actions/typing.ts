@@ -32,7 +32,7 @@ type Write = (part: string) => Promise<unknown>;
 export function typeText(scene: Scene, request: Type): Promise<void> {
   const { clear, insert, selector, ref, delayMs = 0 } = request;
   if (clear && !selector && ref === undefined)
-    throw failFields("validation-failed", { "action.clear": "requires a selector or a ref" });
+    throw failFields("validation-failed", { "action.clear": "needs a selector or a ref" });
   const { keyboard } = inputOf(scene.sessionPage.cdp);
   return enterText(scene, request, (part) =>
     insert ? keyboard.insert(part) : typeKeys(scene.progress, keyboard, part, delayMs),

@@ -1,7 +1,7 @@
 import { within } from "../../../src/platform/deadline.ts";
 import type { DocumentSnapshot, SnapshotOptions } from "../../injected/document-snapshot.ts";
 import type { Ref } from "../../injected/page-refs.ts";
-import { plain, says } from "../../injected/plain-text.ts";
+import { hasQuotedText, plain } from "../../injected/plain-text.ts";
 import type { NestedFrame } from "../../injected/snapshot-lines.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
 import { callForObject, callPage, childFrame, type ElementScene, type FrameSession } from "../elements/page-world.ts";
@@ -102,7 +102,7 @@ async function numberMatches(
   const wanted = plain(options.find);
   const framed = new Set(frames.map(({ line }) => line));
   const matches = [...lines.keys()].filter(
-    (index) => says(mask.apply(lines[index] ?? ""), wanted) && !framed.has(index),
+    (index) => hasQuotedText(mask.apply(lines[index] ?? ""), wanted) && !framed.has(index),
   );
   const numbers = await callPage(scene, frame, "numberFound", epoch, matches);
   const shown = new Map(matches.map((line, at) => [line, numbers[at]]));
