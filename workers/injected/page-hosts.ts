@@ -44,9 +44,9 @@ export function keepDoubtful(elements: readonly Element[]): void {
 
 /** Returns and clears the doubtful elements of the last snapshot. */
 export function doubtfulElements(): readonly Element[] {
-  const asked = doubtful;
+  const found = doubtful;
   doubtful = [];
   // Only defined elements are recorded: a custom element that is not defined yet may get a shadow root later.
-  for (const element of asked) if (Element.prototype.matches.call(element, ":defined")) known.add(element);
-  return asked;
+  for (const element of found) if (Element.prototype.matches.call(element, ":defined")) known.add(element);
+  return found;
 }

@@ -157,10 +157,10 @@ function nameOf(element: Element): string {
   if (own !== "") return own;
   const field = fieldName(element);
   if (field !== "") return field;
-  const said = ["alt", "placeholder", "title"].map((name) => tidy(attribute(element, name, 400), 160)).find(Boolean);
+  const label = ["alt", "placeholder", "title"].map((name) => tidy(attribute(element, name, 400), 160)).find(Boolean);
   const isField =
     element instanceof HTMLInputElement || /^(?:select|textarea)$/.test(tagOf(element)) || isEditor(element);
-  return isField ? (said ?? "") : contentOf(element, longestName) || (said ?? "") || titleInside(element);
+  return isField ? (label ?? "") : contentOf(element, longestName) || (label ?? "") || titleInside(element);
 }
 
 /** Returns the first title or label inside of an element, such as an SVG's. */
@@ -196,9 +196,9 @@ export function contentOf(root: Node, max: number, isLeftOut?: (part: Element) =
     if (node instanceof Text) words += visibility.read(CharacterData.prototype, "data", node).slice(0, 4 * max);
     if (!(node instanceof Element)) continue;
     if (node !== root && (unreadTags.test(tagOf(node)) || !isRendered(node) || isLeftOut?.(node))) continue;
-    const said = node === root ? "" : attribute(node, "aria-label", 2 * max) || attribute(node, "alt", 2 * max);
-    words += said === "" ? " " : ` ${said} `;
-    if (said !== "") continue;
+    const label = node === root ? "" : attribute(node, "aria-label", 2 * max) || attribute(node, "alt", 2 * max);
+    words += label === "" ? " " : ` ${label} `;
+    if (label !== "") continue;
     const inner: Node[] = [];
     const children = childrenOf(node);
     for (let index = 0; index < children.length && inner.length < left; index += 1) {

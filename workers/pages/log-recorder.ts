@@ -23,8 +23,8 @@ export class LogRecorder {
     this.#requests = new RequestRecorder(log);
     feed.on(SessionDialogEventSchema, ({ kind = "", message = "", answer: outcome = "" }) => {
       // For an HTTP login, the message is the URL of the document.
-      const said = kind === "http_auth" ? { url: loggedAddress(message) } : this.#textOf(message);
-      log.add({ type: "dialog", kind, outcome, ...said });
+      const content = kind === "http_auth" ? { url: loggedAddress(message) } : this.#textOf(message);
+      log.add({ type: "dialog", kind, outcome, ...content });
     });
     feed.on(SessionDownloadEventSchema, ({ fileName = "", bytes = 0n, status: outcome = "" }) => {
       log.add({ type: "download", fileName, bytes, outcome });
@@ -52,10 +52,10 @@ export class LogRecorder {
   /** Records an uncaught exception. Called only while `ConsoleTap` is enabled. */
   addException(pageId: string, { text, exception, url, lineNumber, columnNumber }: ThrownException): void {
     if (!this.#log.isFull) return;
-    const said = exception?.description ?? `${text} ${exception?.unserializableValue ?? exception?.value ?? ""}`;
+    const thrownText = exception?.description ?? `${text} ${exception?.unserializableValue ?? exception?.value ?? ""}`;
     const position = `${lineNumber + 1}:${columnNumber + 1}`;
     const where = url ? { url: loggedAddress(url), position } : {};
-    this.#log.add({ type: "exception", pageId, text: loggedText(said), ...where });
+    this.#log.add({ type: "exception", pageId, text: loggedText(thrownText), ...where });
   }
 
   #addNavigation(tab: Tab, pageId: string, { url }: Frame): void {

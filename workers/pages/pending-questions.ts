@@ -23,7 +23,7 @@ export class PendingQuestions {
   readonly #onChanged: () => void;
   readonly #open = new Map<string, OpenQuestion>();
   #holder: string | undefined;
-  #asked = 0;
+  #count = 0;
   /** Number of running uploads of the person in control. */
   #uploads = 0;
 
@@ -69,8 +69,8 @@ export class PendingQuestions {
     settle: OpenQuestion["settle"],
   ): Disposable | undefined {
     if (this.#holder === undefined || this.#open.size >= maxOpen) return undefined;
-    this.#asked += 1;
-    const id = `que_${this.#asked}`;
+    this.#count += 1;
+    const id = `que_${this.#count}`;
     const timer = setTimeout(() => this.#onTimeout(id), patienceMs);
     this.#open.set(id, { question: create(LiveQuestionSchema, { ...fields, id }), settle, timer });
     this.#onChanged();

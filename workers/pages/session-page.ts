@@ -56,8 +56,8 @@ export class SessionPage {
 
   /** Returns the page's title from the browser process, which answers even if the page hangs. */
   async title(): Promise<string> {
-    const asked = this.#browser.send("Target.getTargetInfo", { targetId: this.targetId });
-    const answer = await within(asked, titleMs, undefined);
+    const request = this.#browser.send("Target.getTargetInfo", { targetId: this.targetId });
+    const answer = await within(request, titleMs, undefined);
     const title = answer?.targetInfo.title ?? "";
     // For a document without a title, Chromium returns the address.
     return isAddress(title, this.#tab.url) ? "" : shownText(title);

@@ -201,7 +201,7 @@ export class SessionBrowser {
   #watchPage(sessionPage: SessionPage): void {
     const { tab } = sessionPage;
     this.openDialogs.watchTab(tab, sessionPage.id);
-    this.fileChoosers.attend(tab, sessionPage.id);
+    this.fileChoosers.watchTab(tab, sessionPage.id);
     this.selectPopups.watchTab(tab);
     this.challengeWatch.watchTab(tab);
     this.#console.watchTab(tab, sessionPage.id);

@@ -279,7 +279,7 @@ export class CommandRunner {
   }
 
   /** Turns a navigation timeout at a bot check into a result, because a check may never finish loading. */
-  #landedAt({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof navigationResultOf> {
+  #resultAtCheck({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof navigationResultOf> {
     const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
     if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
     return navigationResultOf(sessionPage.traffic.answer);

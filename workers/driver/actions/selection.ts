@@ -11,7 +11,7 @@ export async function readSelection({ cdp, targetId: frameId }: SessionPage, pro
   const world = cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
   const { executionContextId: contextId } = await progress.race(world);
   const expression = `${selectionScript}.selectedText(${max})`;
-  const asked = cdp.send("Runtime.evaluate", { expression, contextId, returnByValue: true, timeout: 1_000 });
-  const { result } = await progress.race(asked);
+  const evaluating = cdp.send("Runtime.evaluate", { expression, contextId, returnByValue: true, timeout: 1_000 });
+  const { result } = await progress.race(evaluating);
   return typeof result.value === "string" ? result.value : "";
 }

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Tap, TapSchema, type Upload } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { unlessLate } from "../../../src/platform/deadline.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
-import { type FileInput, setFiles, inputOfChooser } from "../../files/file-input.ts";
+import { type FileInput, inputOfChooser, setFiles } from "../../files/file-input.ts";
 import type { Locator } from "../elements/locator.ts";
 import { callForObject } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";

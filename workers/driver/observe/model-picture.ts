@@ -58,7 +58,7 @@ export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked
 
 /** Returns the visible boxes of elements, in the viewport of the page. */
 async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, places }: Marked): Promise<MarkBox[]> {
-  const asked = frames.map(async (frame) => {
+  const perFrame = frames.map(async (frame) => {
     const boxes = await within(callIfLoaded(scene, frame, "markedBoxes", refs), coverMs, undefined);
     return (boxes ?? []).flatMap(({ epoch, number, ...box }) => {
       const place = places.get(epoch);
@@ -66,7 +66,7 @@ async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, pl
       return place ? placeBox(mark, box, place) : [];
     });
   });
-  return (await Promise.all(asked)).flat();
+  return (await Promise.all(perFrame)).flat();
 }
 
 /** Converts a box of a frame to the page's viewport. Returns an empty list if the frame shows nothing of the box. */
@@ -84,7 +84,7 @@ function placeBox(mark: string, { left, top, right, bottom }: Clip, { clip, orig
 /** Draws boxes on a picture. If the page does not answer, the picture stays as it is. */
 async function draw(scene: Scene, picture: Buffer, boxes: readonly MarkBox[]): Promise<Buffer> {
   if (boxes.length === 0) return picture;
-  const asked = callPage(scene, mainFrame(scene), "drawMarks", picture.toString("base64"), boxes, modelSize.quality);
-  const drawn = await within(asked, coverMs, undefined);
+  const drawing = callPage(scene, mainFrame(scene), "drawMarks", picture.toString("base64"), boxes, modelSize.quality);
+  const drawn = await within(drawing, coverMs, undefined);
   return drawn === undefined ? picture : Buffer.from(drawn, "base64");
 }
