@@ -1,18 +1,12 @@
 import { sleep } from "../../platform/bounded-wait.ts";
-import type { Tx } from "../../platform/postgres/database.ts";
 import type { ControlRow } from "../../sessions/control/store.ts";
-import { addMessage, noteMessage, resultMessage, type ToolCall } from "./model-messages.ts";
+import { addMessage, noteMessage, resultMessage } from "./model-messages.ts";
 import { findTurn, type TurnRow, updateTurn } from "./store.ts";
 import { afterWait } from "./turn-message.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
 /** Milliseconds between checks while a turn waits for a person. */
 const pollEvery = 500;
-
-/** Adds `text` as the result of calls that were not executed. */
-function closeCalls(parts: TurnParts, tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): void {
-  for (const call of calls) addMessage(parts, tx, turn, resultMessage(call, text));
-}
 
 /** Marks the turn as waiting for a person, or if it already is, waits for one poll interval. Returns the turn. */
 async function waitForPerson(parts: TurnParts, turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
@@ -21,7 +15,8 @@ async function waitForPerson(parts: TurnParts, turn: TurnRow, run: Run, reason: 
     // The memory is freed, because a person may take long.
     run.dropConversation();
     return run.write(async (tx) => {
-      closeCalls(parts, tx, turn, calls, "not done, or not to its end: a person has taken over");
+      const text = "not done, or not to its end: a person has taken over";
+      for (const call of calls) addMessage(parts, tx, turn, resultMessage(call, text));
       const waiting = { status: "waiting_for_person", reason, waiting_since: new Date(parts.clock.now()) } as const;
       return updateTurn(tx, turn.id, waiting);
     });
@@ -33,16 +28,18 @@ async function waitForPerson(parts: TurnParts, turn: TurnRow, run: Run, reason: 
 }
 
 /**
- * Resumes after a wait for a person. If the turn waits because of `ask_person`, open calls get the result `note`.
- * Otherwise they are reported as not done.
+ * Resumes after a wait for a person. Open calls of `ask_person` get the result `note`. Other open calls are reported as
+ * not done.
  */
 async function resumeTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
   const calls = (await run.conversation()).pending;
   const page = await run.page.describe(run.caller());
   run.takeElapsedMs();
   return run.write(async (tx, locked) => {
-    const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
-    closeCalls(parts, tx, turn, calls, text);
+    for (const call of calls) {
+      const text = call.name === "ask_person" ? note : `not done, or not to its end: ${note}`;
+      addMessage(parts, tx, turn, resultMessage(call, text));
+    }
     addMessage(parts, tx, turn, noteMessage(`${note} The page is now:\n${page}`));
     const waited = afterWait(locked, parts.clock.now());
     const changes = { status: "running" as const, reason: null, waits_until: null, control_epoch: epoch, ...waited };
