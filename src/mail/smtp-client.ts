@@ -52,7 +52,7 @@ export function createSmtpClient({ smtpUrl, mailFrom, publicUrl }: SmtpOptions):
           "Auto-Submitted": "auto-generated",
           ...(unsubscribe && {
             "List-Unsubscribe": `<${unsubscribe.oneClick}>`,
-            "List-Unsubscribe-SmtpClient": "List-Unsubscribe=One-Click",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
           }),
         },
         disableFileAccess: true,

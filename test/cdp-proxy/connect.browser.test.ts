@@ -83,7 +83,7 @@ test("Puppeteer creates a session by /json/version, and ends it by Browser.close
   expect(await page?.evaluate("[innerWidth, innerHeight]")).toEqual([800, 600]);
   const { body } = await scene.rest("/v1/sessions?label=by:puppeteer");
   expect(body.data).toHaveLength(1);
-  expect((await refusal(browserWSEndpoint)).detail).toContain("the ticket was used");
+  expect((await refusal(browserWSEndpoint)).detail).toContain("the ticket was already used");
   await browser.close();
   expect(await ended()).toBe("destroyed");
 });

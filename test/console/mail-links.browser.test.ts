@@ -136,7 +136,7 @@ test("the page asks for a password if the address was signed up more than once",
   const { page } = await openLink("verify-email", email);
   expect(await page.getByLabel("New password").isVisible()).toBe(false);
   await press(page, "Verify the address");
-  await says(page, /password is needed/);
+  await says(page, /several sign-ups used this address/);
   await page.getByLabel("New password").fill("the phrase of the owner");
   await press(page, "Verify the address");
   await says(page, "The address is verified");

@@ -86,7 +86,7 @@ const loads: readonly HostileCase[] = [
   },
   {
     name: "answers in time although the site does not",
-    steps: [go("/silent", timedOut(/not loaded/), short), goesOn],
+    steps: [go("/silent", timedOut(/did not load/), short), goesOn],
   },
 ];
 

@@ -74,7 +74,7 @@ describe.each(runtimes)("a page of %s", (runtime) => {
     const lines = watch(session);
     await session.navigate({ url: site.url("/flood.html") });
     await tap(session, "#chat");
-    const isNotice = (line: string) => line.includes("are left out");
+    const isNotice = (line: string) => line.includes("are dropped");
     await expect.poll(() => lines.filter(isNotice).length, { timeout: 20_000 }).toBeGreaterThanOrEqual(3);
     const first = lines.findIndex(isNotice);
     const received = lines.slice(first + 1).findIndex(isNotice);
