@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { tools as agentTools } from "../../src/agents/prompts/tools.ts";
-import { besidesOf, describePage, markAsPage, outcomeOf, readActions } from "../../src/agents/turns/page.ts";
+import { describePage, markAsPage, otherSessionState, outcomeOf, readActions } from "../../src/agents/turns/page.ts";
 import {
   type Observation,
   ObserveOptionsSchema,
@@ -86,7 +86,7 @@ export const observeTool = defineTool({
     const seen = await call(SessionService.method.observe, { id, scope, maxBytes: bytesOf(tokenLimit), ...part });
     if (part.ref !== undefined) return textPartResult(seen);
     const state = await call(SessionService.method.getState, { id });
-    return pageResult("done", seen, besidesOf(state, []));
+    return pageResult("done", seen, otherSessionState(state, []));
   },
 });
 

@@ -1,5 +1,5 @@
 import { type CallToolResult, type InputRequiredResult, inputRequired } from "@modelcontextprotocol/server";
-import { defuse } from "../../src/agents/turns/page.ts";
+import { escapePageMarkers } from "../../src/agents/turns/page.ts";
 import type { ErrorSlug } from "../../src/platform/error-table.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import type { Failure } from "../../src/platform/errors.ts";
@@ -9,7 +9,7 @@ import type { ToolResult } from "./tool.ts";
 export function toResult({ structured, text, picture, links = [] }: ToolResult): CallToolResult {
   return {
     content: [
-      { type: "text", text: text ?? defuse(JSON.stringify(structured)) },
+      { type: "text", text: text ?? escapePageMarkers(JSON.stringify(structured)) },
       ...(picture
         ? [{ type: "image" as const, data: Buffer.from(picture).toString("base64"), mimeType: "image/jpeg" }]
         : []),
@@ -49,5 +49,5 @@ export function toErrorResult(failure: Failure, requestId: string, besides: obje
     ...besides,
     request_id: requestId,
   };
-  return { content: [{ type: "text", text: defuse(JSON.stringify(problem)) }], isError: true };
+  return { content: [{ type: "text", text: escapePageMarkers(JSON.stringify(problem)) }], isError: true };
 }

@@ -9,7 +9,7 @@ export interface KeyTest {
 }
 
 /** Milliseconds until the test times out. */
-const patience = 30_000;
+const testTimeout = 30_000;
 
 /** The lowest token limit that every provider accepts. */
 const fewestTokens = 16;
@@ -34,7 +34,7 @@ export async function testKey(
       prompt: "Hi",
       maxOutputTokens: fewestTokens,
       maxRetries: 0,
-      abortSignal: AbortSignal.any([signal, AbortSignal.timeout(patience)]),
+      abortSignal: AbortSignal.any([signal, AbortSignal.timeout(testTimeout)]),
     });
     return { model, durationMs: took() };
   } catch (thrown) {

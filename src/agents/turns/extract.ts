@@ -5,7 +5,7 @@ import { extractPrompt, saveHelp } from "../prompts/side-prompts.ts";
 import { callModel, charge } from "./model-call.ts";
 import { callsOf } from "./model-messages.ts";
 import type { ModelRequest } from "./model-step.ts";
-import { defuse, type PagePart, type ToolOutcome } from "./page.ts";
+import { escapePageMarkers, type PagePart, type ToolOutcome } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 import { limitReached } from "./turn-columns.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -74,8 +74,8 @@ export async function describeFound({ schema }: Extraction, { data, stopped }: E
   const { findOutputFault } = await import("./output-schema.ts");
   const mismatch = data === undefined ? "no data was found" : findOutputFault(schema, data);
   const faults = [stopped, mismatch].filter((fault) => fault !== undefined);
-  const outcome = faults.length === 0 ? "done" : `done, but ${faults.map(defuse).join("; ")}`;
-  return { outcome, text: `<page data>\n${defuse(JSON.stringify(data ?? null))}\n</page>` };
+  const outcome = faults.length === 0 ? "done" : `done, but ${faults.map(escapePageMarkers).join("; ")}`;
+  return { outcome, text: `<page data>\n${escapePageMarkers(JSON.stringify(data ?? null))}\n</page>` };
 }
 
 /** Reads parts of a page, starting at the offset `from`, and extracts their data. */
@@ -100,7 +100,8 @@ export async function extractFrom(source: ExtractionSource, extraction: Extracti
 }
 
 function requestFor({ schema, instructions }: Extraction, part: PagePart, data: unknown) {
-  const found = data === undefined ? "" : `Found so far:\n<page data>\n${defuse(JSON.stringify(data))}\n</page>\n`;
+  const found =
+    data === undefined ? "" : `Found so far:\n<page data>\n${escapePageMarkers(JSON.stringify(data))}\n</page>\n`;
   const wanted = instructions === undefined ? "" : `What to extract: ${instructions}\n`;
   const more = part.next === undefined ? "This is the last part." : "More parts follow.";
   const content = `${wanted}${found}${more}\n${part.text}`;

@@ -15,8 +15,11 @@ import { payerOf } from "./turn-columns.ts";
 import type { TurnEnd } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
-/** Milliseconds to retry while a provider is busy or unreachable: in total, first pause, longest pause. */
-const patience = { whole: 60_000, first: 500, longest: 15_000 };
+/**
+ * Milliseconds. While a provider is busy or unreachable, calls are retried for at most `total`. The pauses double from
+ * `firstPause` to `longestPause`, unless the provider requests a pause.
+ */
+const retries = { total: 60_000, firstPause: 500, longestPause: 15_000 };
 
 /** A response of the model, to be charged to the turn. */
 export interface ModelResponse extends Extract<ModelAnswer, { readonly text: string }> {
@@ -93,8 +96,8 @@ async function callWithRetries(
   const input = price ? tokensOf([system, tools, messages]) : 0;
   const max = price && costOf({ input, cached: 0, written: input, output: maxResponseTokens }, price);
   const begunAt = performance.now();
-  const deadline = begunAt + patience.whole;
-  for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
+  const deadline = begunAt + retries.total;
+  for (let pause = retries.firstPause; ; pause = Math.min(2 * pause, retries.longestPause)) {
     const reservation = max === undefined ? undefined : await reserveCost(parts, run, max);
     const answer = await inSpan("chat", chatSpan(question), async (span) => {
       const answered = await sendModelRequest(models, question, run.signal);

@@ -33,7 +33,7 @@ export interface Page {
 
 /** Outcome of a tool call. */
 export interface ToolOutcome {
-  /** Text for the model. */
+  /** Outcome in words, for the model. */
   readonly outcome: string;
   /** The page after it settled; undefined if the observation failed. */
   readonly seen: Observation | undefined;
@@ -48,7 +48,7 @@ export interface PagePart {
   readonly next?: number;
 }
 
-/** Part of the page to observe: the viewport, the whole page, or elements that contain a text. */
+/** Part of the page to observe: the viewport, the whole page, elements that contain a text, or a single element. */
 export interface AgentSnapshotOptions {
   readonly isWhole?: boolean;
   readonly find?: string;
@@ -61,13 +61,13 @@ export interface AgentSnapshotOptions {
   readonly offset?: number;
 }
 
-/** Milliseconds allowed for the first action including settling, and for each further action. */
-const actionPatience = { first: 8_000, next: 1_000 };
+/** Milliseconds of the timeout: for the first action and settling, and for each further action. */
+const actionTimeout = { first: 8_000, next: 1_000 };
 
-/** Maximum bytes of a part of a page that is read. */
+/** Maximum bytes of a part that `read` returns. */
 const longestPart = 16_384;
 
-/** Maximum numbers of other pages, recent files and recent dialogs to report, and maximum text length. */
+/** Maximum numbers of other pages, recent files and recent dialogs to report, and maximum characters of their texts. */
 const max = { pages: 10, files: 20, dialogs: 3, text: 200 };
 
 const readInteract = compileReader(InteractRequestSchema, new Set());
@@ -75,15 +75,15 @@ const readInteract = compileReader(InteractRequestSchema, new Set());
 const asShown = create(ObserveOptionsSchema);
 
 /**
- * Escapes page markers in page content, so that a page cannot end its own section or start another. JSON values are
- * unchanged.
+ * Escapes page markers in page content, so that a page cannot end its own section or start another section. JSON has the
+ * same value after escaping.
  */
-export const defuse = (text: string): string => text.replace(/<(?=\/?page\b)/gi, "\\u003c");
+export const escapePageMarkers = (text: string): string => text.replace(/<(?=\/?page\b)/gi, "\\u003c");
 
 const short = (text: string): string => text.slice(0, max.text);
 
 /** Other pages, dialogs, downloads and files of a session, if any. */
-export function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
+export function otherSessionState({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
   const others = pages.filter(({ active }) => !active).slice(-max.pages);
   const recentDialogs = dialogs.slice(-max.dialogs);
   const unfinished = downloads.filter(({ status }) => status !== "finished");
@@ -117,7 +117,7 @@ export function describePage(
 
 /** Marks text as page content, with a head of JSON. */
 export const markAsPage = (head: object, text: string): string =>
-  `${pageMark}${defuse(JSON.stringify(head)).slice(1)}>\n${defuse(text)}\n</page>`;
+  `${pageMark}${escapePageMarkers(JSON.stringify(head)).slice(1)}>\n${escapePageMarkers(text)}\n</page>`;
 
 export function createPage(sessions: Sessions, sessionId: string): Page {
   async function observe(
@@ -139,7 +139,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
         sessions.getState(caller, { id: sessionId, brief: true }),
         sessions.files.list(caller, sessionId, { limit: max.files, before: 0n }),
       ]);
-      return describePage(shown, besidesOf(state, files));
+      return describePage(shown, otherSessionState(state, files));
     },
     async read(caller, part) {
       const request = create(ReadRequestSchema, { id: sessionId, maxBytes: longestPart, ...part });
@@ -163,24 +163,26 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
 /** Parses actions given as REST JSON. The request observes the page. Faults name the index of the action. */
 export function readActions(id: string, [action, ...next]: readonly unknown[]): InteractRequest {
   const faults: FieldFault[] = [];
-  const patience = actionPatience.first + actionPatience.next * next.length;
+  const timeoutMs = actionTimeout.first + actionTimeout.next * next.length;
   // The reader was compiled for this message type.
-  const request = readInteract({ id, action, next, timeout_ms: patience }, faults) as InteractRequest;
+  const request = readInteract({ id, action, next, timeout_ms: timeoutMs }, faults) as InteractRequest;
   if (faults.length === 0) faults.push(...ruleFaults(InteractRequestSchema, request));
-  if (faults.length > 0) throw failFaults("validation-failed", faults.map(placeFault));
+  if (faults.length > 0) throw failFaults("validation-failed", faults.map(toActionFault));
   request.observe = asShown;
   return request;
 }
 
-function placeFault({ field, ...fault }: FieldFault): FieldFault {
+function toActionFault({ field, ...fault }: FieldFault): FieldFault {
   const [, index] = /^next\[(\d+)\]/.exec(field) ?? [];
   const name = `actions[${index === undefined ? 0 : Number(index) + 1}]`;
   return { ...fault, field: field.replace(/^(?:action\b|next\[\d+\])/, name) };
 }
 
-/** Describes the outcome of actions in words. Quoted text may come from the page. */
+/** Describes the outcome of actions in words. Page markers are escaped, because the detail may quote the page. */
 export function outcomeOf({ done, stopped, opened }: InteractResponse, count: number): string {
-  const news = opened.length > 0 ? `, which has opened ${opened.join(", ")}` : "";
-  if (!stopped) return `done${news}`;
-  return defuse(`did ${done} of ${count}${news}; stopped before the next one: ${stopped.slug}: ${stopped.detail}`);
+  const openedPages = opened.length > 0 ? `; opened ${opened.join(", ")}` : "";
+  if (!stopped) return `done${openedPages}`;
+  // The action may have had an effect before it failed.
+  const fault = `action ${done + 1} was not completed: ${stopped.slug}: ${stopped.detail}`;
+  return escapePageMarkers(`completed ${done} of ${count} actions${openedPages}; ${fault}`);
 }

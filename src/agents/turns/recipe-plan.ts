@@ -2,7 +2,7 @@ import { create, fromBinary, type JsonObject, toBinary } from "@bufbuild/protobu
 import { type Recipe, RecipeSchema, type RecipeStep, RecipeStepSchema } from "../../gen/pilothouse/v1/recipe_pb.ts";
 import { compileWriter } from "../../platform/rest-json/writer.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
-import { defuse } from "./page.ts";
+import { escapePageMarkers } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 
 /** Steps of a recipe run, including the navigation to the start URL. */
@@ -68,7 +68,7 @@ export function repairNote(
   const failed = steps[index];
   const number = index + first;
   // Escaped, because the cause may quote the page.
-  const cause = defuse(JSON.stringify(why));
+  const cause = escapePageMarkers(JSON.stringify(why));
   return `A recipe is running: ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
 Its steps:
 ${steps.map((step, at) => line(step, at, longest.step)).join("\n")}

@@ -9,7 +9,7 @@ import { unknownIn } from "../prompts/tools.ts";
 import { extract, readExtractionSchema } from "./extract.ts";
 import type { ModelConversation } from "./model-conversation.ts";
 import { addMessage, resultMessage, type ToolCall } from "./model-messages.ts";
-import { defuse, type ToolOutcome } from "./page.ts";
+import { escapePageMarkers, type ToolOutcome } from "./page.ts";
 import { beginAction, findTurn, hasWaitingMessages, type TurnRow, updateTurn } from "./store.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit, readOutput } from "./turn-output.ts";
@@ -135,7 +135,7 @@ async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, cal
     if (await hasWaitingMessages(tx, turn.agent_session_id))
       return addToolResult(parts, tx, turn, call, "not ended: the person has sent another message, which comes next");
     if (misfit !== undefined) {
-      await addToolResult(parts, tx, turn, call, `not ended: ${defuse(misfit)}`);
+      await addToolResult(parts, tx, turn, call, `not ended: ${escapePageMarkers(misfit)}`);
       return noteMisfit(parts, tx, turn, misfit);
     }
     await addToolResult(parts, tx, turn, call, "ended");
@@ -208,7 +208,7 @@ async function act(
   const page = await described.catch(async (error: unknown) => {
     if (await findInterruption(parts, turn, run, error))
       await parts.db.transaction((tx) => addActionEntry(tx, turn, durationMs, failure));
-    return `The page could not be observed: ${defuse(readFailure(run)(error).message)}`;
+    return `The page could not be observed: ${escapePageMarkers(readFailure(run)(error).message)}`;
   });
   const picture = seen?.picture;
   const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
@@ -250,7 +250,7 @@ async function findInterruption({ db }: TurnParts, { id }: TurnRow, { signal }: 
 }
 
 const failed = ({ slug, message }: Failure): ToolOutcome => ({
-  outcome: `failed: ${slug}: ${defuse(message)}`,
+  outcome: `failed: ${slug}: ${escapePageMarkers(message)}`,
   seen: undefined,
 });
 

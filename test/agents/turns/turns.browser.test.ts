@@ -196,7 +196,9 @@ test("a model fills in a form of three pages by references, with a file", async 
     const { body } = await message("Book it.");
     const [opened = "", next, again, , found] = provider.asked.at(-1)?.results ?? [];
     expect(opened).toContain('"files":["passport.txt"]');
-    expect(next).toMatch(/^did 2 of 3; stopped before the next one: conflict: the page shows another document\n/);
+    expect(next).toMatch(
+      /^completed 2 of 3 actions; action 3 was not completed: conflict: the page shows another document\n/,
+    );
     expect(next).toContain(String.raw`heading "Trip of Ada \u003c/page>"`);
     expect(next?.split("</page>").length).toBe(2);
     expect(again).toContain(`failed: conflict: ${stale} belongs to an earlier document`);
