@@ -99,7 +99,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       if (hasJoined && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
       hasJoined = true;
       if (heartbeat) control.recordHeartbeat();
-      frames.take(message);
+      frames.receive(message);
       // The join message is reduced: the worker must not receive the viewer's secrets.
       if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
       else if (visibility || heartbeat) yield { request: message };

@@ -102,25 +102,25 @@ export class ViewerFrames {
   /** Starts the frames, unless the viewer has left. */
   start(): void {
     if (this.#phase === "joining") this.#phase = "joined";
-    this.#attend();
+    this.#updateSubscription();
   }
 
   leave(): void {
     this.#phase = "left";
-    this.#attend();
+    this.#updateSubscription();
   }
 
   /** Applies a message of the viewer. */
-  take({ join, ack, visibility, subscribe }: JoinRequest): void {
+  receive({ join, ack, visibility, subscribe }: JoinRequest): void {
     if (ack) this.#acknowledge(ack.sequence);
     if (join) this.#isHidden = join.hidden;
     if (visibility) {
       this.#isHidden = visibility.hidden;
-      // Frames sent to a hidden page may never be acknowledged, so they no longer count.
+      // A hidden viewer may never acknowledge its frames, so they no longer count as in flight.
       this.#inFlight = [];
     }
     if (subscribe) this.#hasVideo = subscribe.media === "livekit" && subscribe.shown;
-    if (visibility || subscribe) this.#attend();
+    if (visibility || subscribe) this.#updateSubscription();
   }
 
   /** Sends a frame, or keeps it until an earlier one is acknowledged. */
@@ -130,7 +130,7 @@ export class ViewerFrames {
   }
 
   /** Joins the shared stream and sends its last frame if the viewer shows frames. Leaves the stream otherwise. */
-  #attend(): void {
+  #updateSubscription(): void {
     if (this.#phase === "joined" && !this.#isHidden && !this.#hasVideo) {
       this.#source ??= this.#shared.join(this.#call, this.#sessionId, this);
       if (this.#source.last) this.offer(this.#source.last);

@@ -13,7 +13,7 @@ import { findStore, readChunk } from "./chunk-store.ts";
 import { storeContext } from "./profile-upload.ts";
 
 /** Milliseconds to transfer a store to a worker: 32 MiB at 1 MiB/s. */
-const patience = 32_000;
+const transferTimeout = 32_000;
 
 /** A profile version to restore, and the target. */
 export interface ProfileRestore {
@@ -44,7 +44,7 @@ export function createProfileRestore({ db, sealer }: { db: Database; sealer: Sea
   return async (restore) => {
     if (restore.version === 0n) return;
     const { client, metadata } = restore.link;
-    const options = { metadata, timeoutMs: patience };
+    const options = { metadata, timeoutMs: transferTimeout };
     await callClientStreaming(client, WorkerService.method.putProfile, readStore(restore), options);
   };
 }

@@ -68,7 +68,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
 
   async function admit(tx: Tx, accountId: string, account: AccountState): Promise<void> {
     if (account.disabled_at)
-      throw fail("revoked-key", {}, { detail: "the account is closed: ask the operator or restore it" });
+      throw fail("revoked-key", {}, { detail: "the account is closed: restore the account, or ask the operator" });
     const quota = quotaOf(account);
     if (!Number.isFinite(quota)) return;
     const [now, month] = [clock.now(), monthAt(clock.now())];

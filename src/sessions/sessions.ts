@@ -61,7 +61,7 @@ export interface Sessions extends SessionCommands {
  * Milliseconds to wait for the worker after an end is committed. If the command is lost, the worker ends the browser at
  * its next heartbeat.
  */
-const endPatience = 2_000;
+const endTimeout = 2_000;
 
 const sessionId = idPattern("ses");
 
@@ -84,9 +84,9 @@ export function createSessions(parts: SessionsParts): Sessions {
    */
   async function notifyWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
     const link = channels.to(route.worker);
-    const context = commandContext(caller, route.row.id, route, endPatience);
+    const context = commandContext(caller, route.row.id, route, endTimeout);
     const { destroy } = fleetCommands;
-    const options = { metadata: link.metadata, timeoutMs: endPatience };
+    const options = { metadata: link.metadata, timeoutMs: endTimeout };
     await callUnary(link.client, destroy.method, toCommand(destroy, context, {}), options).catch((error: unknown) => {
       log.debug({ err: error, session_id: route.row.id }, "failed to notify the worker of the end of a session");
     });

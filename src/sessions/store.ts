@@ -37,7 +37,7 @@ export interface NewSession {
   readonly connectName?: string | undefined;
   readonly logs: StoredLogLevel;
   /** User or key that creates the session. */
-  readonly madeBy?: string | undefined;
+  readonly createdBy?: string | undefined;
   /** Proxy of the pages, without its password, which is not stored. */
   readonly proxy?: { readonly server: string; readonly username?: string | undefined } | undefined;
 }
@@ -105,7 +105,7 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
       proxy_username: session.proxy?.username ?? null,
       connect_name: session.connectName ?? null,
       logs: session.logs,
-      made_by: session.madeBy ?? null,
+      made_by: session.createdBy ?? null,
       placement_epoch: 1,
     })
     .returningAll()

@@ -23,7 +23,7 @@ async function makeToken(keyExpiresAt?: Date) {
   const { sessionId, keyId } = await scene.makeSession(keyExpiresAt);
   const token = { id: app.ids.next("cdp"), secret: cdpTokenText.newSecret() };
   const opensUntil = new Date(madeAt + hour);
-  const kept = { id: token.id, sessionId, madeBy: keyId, secretHash: hashSecret(token.secret), opensUntil };
+  const kept = { id: token.id, sessionId, createdBy: keyId, secretHash: hashSecret(token.secret), opensUntil };
   await app.db.transaction((tx) => insertCdpToken(tx, kept));
   const bearer = scene.bearers.read(`Bearer ${cdpTokenText.write(token)}`);
   return { bearer, sessionId, keyId, keys: app.apiKeys };

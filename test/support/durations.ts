@@ -166,7 +166,7 @@ export const durations: readonly DurationRow[] = [
   ["src/sessions/commands/worker-commands.ts", "times.margin", "2_000", "sessions/waits.system.test.ts"],
   ["src/sessions/commands/worker-commands.ts", "times.lossKnown", "10_000", "sessions/waits.system.test.ts"],
   ["src/sessions/commands/worker-commands.ts", "times.registration", "1_500", "sessions/waits.system.test.ts"],
-  ["src/sessions/files/file-links.ts", "opensFor", "600_000", "sessions/files/shared-files.browser.test.ts"],
+  ["src/sessions/files/file-links.ts", "validForMs", "600_000", "sessions/files/shared-files.browser.test.ts"],
   ["src/sessions/fetch/fetch-placement.ts", "keptFor", "20_000", "memory"],
   ["src/sessions/fetch/fetch-order.ts", "fetchConnectMs", "2_000", "spare"],
   ["src/sessions/fetch/fetch-order.ts", "times.launch", "30_000", "spare"],

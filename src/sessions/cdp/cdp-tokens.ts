@@ -13,7 +13,7 @@ export interface NewCdpToken {
   readonly id: string;
   readonly sessionId: string;
   /** The key or login that created the token. */
-  readonly madeBy: string;
+  readonly createdBy: string;
   readonly secretHash: Buffer;
   /** Until when the token accepts new connections. */
   readonly opensUntil: Date;
@@ -31,7 +31,7 @@ export async function insertCdpToken(tx: Tx, token: NewCdpToken): Promise<void> 
     .values({
       id: token.id,
       session_id: token.sessionId,
-      made_by: token.madeBy,
+      made_by: token.createdBy,
       secret_hash: token.secretHash,
       opens_until: token.opensUntil,
       revoked_at: null,

@@ -51,11 +51,11 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       const { principal } = call;
       const token = { id: call.ids.next("cdp"), secret: cdpTokenText.newSecret() };
       const opensUntil = new Date(clock.now() + opensFor);
-      const madeBy = principal.kind === "key" ? principal.keyId : principal.loginId;
+      const createdBy = principal.kind === "key" ? principal.keyId : principal.loginId;
       return call.commit(async (tx) => {
         await judgeGrant(tx, principal, { scopes: [cdpScope] });
         const secretHash = hashSecret(token.secret);
-        await insertCdpToken(tx, { id: token.id, sessionId, madeBy, secretHash, opensUntil });
+        await insertCdpToken(tx, { id: token.id, sessionId, createdBy, secretHash, opensUntil });
         call.audit(tx, { subject: sessionId, data: { opens_until: opensUntil.toISOString() } });
         const url = addressOf(sessionId, cdpTokenText.write(token));
         return create(CdpUrlSchema, { url, expiresAt: timestampFromDate(opensUntil) });

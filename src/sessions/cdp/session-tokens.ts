@@ -56,18 +56,18 @@ export function tokenCredential(
     ...grant
   }: { readonly scope: string } & Partial<Pick<Principal, "name" | "mayControl" | "person" | "fileLink">>,
 ): Credential {
-  const { made_by: madeBy, account_id: accountId, session_id: sessionId, user_id: userId } = row;
+  const { made_by: createdBy, account_id: accountId, session_id: sessionId, user_id: userId } = row;
   return {
     principal: { ...toPrincipal(row, scope), ...grant },
     secretHash: row.secret_hash,
     isRevoked: row.is_ended,
     expiresAt: row.ends_at,
-    belongsTo: [accountId, madeBy, sessionId, ...(userId === null ? [] : [userId])],
+    belongsTo: [accountId, createdBy, sessionId, ...(userId === null ? [] : [userId])],
   };
 }
 
 function toPrincipal(row: SessionTokenRow, scope: string): Principal {
-  const { made_by: madeBy, session_id: sessionId, scopes: ofKey, addresses, user_id: userId, role } = row;
+  const { made_by: createdBy, session_id: sessionId, scopes: ofKey, addresses, user_id: userId, role } = row;
   const scopes = new Set([scope].filter((each) => ofKey?.includes(each) ?? true));
   const caller = {
     name: row.name,
@@ -77,10 +77,10 @@ function toPrincipal(row: SessionTokenRow, scope: string): Principal {
     scopes,
     sessionId,
   };
-  if (addresses) return { kind: "key", keyId: madeBy, ...caller, allowsAddress: compileAddresses(addresses) };
+  if (addresses) return { kind: "key", keyId: createdBy, ...caller, allowsAddress: compileAddresses(addresses) };
   return {
     kind: "login",
-    loginId: madeBy,
+    loginId: createdBy,
     tokenId: row.id,
     userId: userId ?? "",
     role: role ?? "member",

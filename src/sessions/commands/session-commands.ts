@@ -43,7 +43,7 @@ import type { SessionRoutes } from "./session-routes.ts";
 import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
 /** Milliseconds to wait until a worker's report is stored. Usually 20 to 120 ms suffice. */
-const reportPatience = 1_000;
+const reportTimeout = 1_000;
 
 type StateOf = Pick<GetSessionStateRequest, "id"> & { readonly brief?: boolean };
 
@@ -162,7 +162,7 @@ export function createSessionCommands(
 
   /** Waits until the row shows a pause that the worker has reported, so that a following GET returns it. */
   async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
-    const which = { id, accountId, milliseconds: reportPatience };
+    const which = { id, accountId, milliseconds: reportTimeout };
     // Errors are ignored, because the navigation has succeeded in any case.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }

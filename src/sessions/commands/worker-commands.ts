@@ -199,11 +199,11 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
    */
   async function awaitWorkerState(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
-    const patience = Math.max(0, Math.min(times.lossKnown, caller.deadline - performance.now()));
-    const isBack = channels.waitForConnection(link, patience).then(async (back) => {
-      if (back) await waitForEnd(routes, id, caller, Math.min(times.registration, patience));
+    const longestWait = Math.max(0, Math.min(times.lossKnown, caller.deadline - performance.now()));
+    const isBack = channels.waitForConnection(link, longestWait).then(async (back) => {
+      if (back) await waitForEnd(routes, id, caller, Math.min(times.registration, longestWait));
     });
-    await Promise.race([isBack, waitForEnd(routes, id, caller, patience)]);
+    await Promise.race([isBack, waitForEnd(routes, id, caller, longestWait)]);
     await assertRunning(id, caller);
     const detail =
       "the connection to the browser's machine broke; the command may have run: look at the page before you try again";

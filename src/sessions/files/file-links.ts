@@ -17,7 +17,7 @@ import { assertFileName } from "./file-calls.ts";
 import { fileLinkText, insertFileLink, isUnused, releaseFileLink, scopeOfLink, useFileLink } from "./link-store.ts";
 
 /** Milliseconds for which a link is valid. */
-const opensFor = 600_000;
+const validForMs = 600_000;
 
 export interface FileLinkParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly sessions: Pick<Sessions, "assertRunning">;
@@ -53,18 +53,18 @@ export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) 
       const { principal } = call;
       const verb = method === FileLinkMethod.PUT ? "put" : "get";
       const token = { id: call.ids.next("fln"), secret: fileLinkText.newSecret() };
-      const opensUntil = new Date(clock.now() + opensFor);
-      const madeBy = principal.kind === "key" ? principal.keyId : principal.loginId;
+      const expiresAt = new Date(clock.now() + validForMs);
+      const createdBy = principal.kind === "key" ? principal.keyId : principal.loginId;
       return call.commit(async (tx) => {
         await judgeGrant(tx, principal, { scopes: [scopeOfLink(verb)] });
         const secretHash = hashSecret(token.secret);
-        await insertFileLink(tx, { id: token.id, sessionId, madeBy, name, method: verb, secretHash, opensUntil });
+        await insertFileLink(tx, { id: token.id, sessionId, createdBy, name, method: verb, secretHash, expiresAt });
         call.audit(tx, { subject: sessionId, data: { name, method: verb, link_id: token.id } });
         const path = `/v1/sessions/${sessionId}/files/${encodeURIComponent(name)}/link/${fileLinkText.write(token)}`;
         return create(FileLinkSchema, {
           url: config.publicUrl + path,
           method: verb === "put" ? FileLinkMethod.PUT : FileLinkMethod.GET,
-          expiresAt: timestampFromDate(opensUntil),
+          expiresAt: timestampFromDate(expiresAt),
         });
       });
     },

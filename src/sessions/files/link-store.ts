@@ -15,9 +15,9 @@ export const scopeOfLink = (method: FileLinkGrant["method"]): string =>
 export interface NewFileLink extends FileLinkGrant {
   readonly sessionId: string;
   /** The key or login that created the link. */
-  readonly madeBy: string;
+  readonly createdBy: string;
   readonly secretHash: Buffer;
-  readonly opensUntil: Date;
+  readonly expiresAt: Date;
 }
 
 interface FileLinkRow extends SessionTokenRow {
@@ -34,11 +34,11 @@ export async function insertFileLink(tx: Tx, link: NewFileLink): Promise<void> {
     .values({
       id: link.id,
       session_id: link.sessionId,
-      made_by: link.madeBy,
+      made_by: link.createdBy,
       file_name: link.name,
       method: link.method,
       secret_hash: link.secretHash,
-      opens_until: link.opensUntil,
+      opens_until: link.expiresAt,
       used_at: null,
       revoked_at: null,
     })

@@ -102,7 +102,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
       const logs = toStoredLogLevel(plan.request.logs) ?? account.session_logs;
       const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
       const kept = { ...chosen, options, connectName, logs, workerId: placement.worker.id };
-      const row = await insertSession(tx, { ...plan.browser, ...kept, madeBy: creatorIdOf(caller.principal) });
+      const row = await insertSession(tx, { ...plan.browser, ...kept, createdBy: creatorIdOf(caller.principal) });
       if (isQueued) await leaveQueue(tx, id);
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {

@@ -10,7 +10,7 @@ export const accountLogBytes = 200 * 1024 * 1024;
 const dayMs = 86_400_000;
 
 /** Milliseconds for an insert, or for the lock of a dropped table. Logs must not delay a busy database. */
-const patience = 1_500;
+const databaseTimeout = 1_500;
 
 /** Key of an advisory lock of PostgreSQL, so that two processes do not create a partition at once. */
 const partitionLock = 7_031_131;
@@ -70,7 +70,7 @@ export async function createPartition(db: Database, day: string): Promise<void> 
 
 /** Inserts logs in the partition of a day, which must exist. Returns the number of new logs. */
 export async function insertLogs(tx: Tx, day: string, logs: readonly SealedLog[]): Promise<number> {
-  await sql`set local statement_timeout = ${sql.lit(patience)}`.execute(tx.sql);
+  await sql`set local statement_timeout = ${sql.lit(databaseTimeout)}`.execute(tx.sql);
   const inserted = await tx.sql
     .insertInto("session_logs")
     .values(
@@ -131,7 +131,7 @@ export async function dropPartitions(db: Database, before: string): Promise<numb
   for (const { name } of expired)
     await db.transaction(async (tx) => {
       // Dropping waits for readers, and blocks further readers meanwhile. The next run tries again.
-      await sql`set local lock_timeout = ${sql.lit(patience)}`.execute(tx.sql);
+      await sql`set local lock_timeout = ${sql.lit(databaseTimeout)}`.execute(tx.sql);
       await sql`drop table if exists ${sql.table(name)}`.execute(tx.sql);
     });
   await db.sql.deleteFrom("session_log_usage").where("stored_on", "<", before).execute();
