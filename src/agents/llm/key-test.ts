@@ -14,7 +14,7 @@ const testTimeout = 30_000;
 /** The lowest token limit that every provider accepts. */
 const fewestTokens = 16;
 
-/** Tests a key with a one-word prompt to the model that turns would use. */
+/** Tests a key with a one-word prompt to the model stored with the key, or else to the provider's default model. */
 export async function testKey(
   models: Models,
   credential: LlmCredential,

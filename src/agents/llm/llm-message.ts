@@ -29,7 +29,7 @@ export function toStoredProvider(provider: LlmProvider): StoredProvider {
   return found;
 }
 
-/** Converts a key to its message, without the secret. */
+/** Converts a key to its message, which contains only the last characters of the key. */
 export function toLlmKeyMessage(row: LlmKeyRow): ByokLlmKey {
   return create(ByokLlmKeySchema, {
     provider: providers[row.provider],

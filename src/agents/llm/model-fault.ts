@@ -6,25 +6,25 @@ export type ModelFaultKind =
   | "wrong_key"
   /** The provider has no such model, or does not offer it to this key. */
   | "model_refused"
-  /** The provider does not respond. */
+  /** The request failed, or the response was interrupted, late or too large. */
   | "unreachable"
-  /** The provider is overloaded, or its rate limit is reached. */
+  /** The provider is overloaded, its rate limit is reached, or its response could not be read. A retry may succeed. */
   | "busy"
   /** The provider rejects the request as invalid. */
   | "refused";
 
 export interface ModelFault {
   readonly kind: ModelFaultKind;
-  /** The provider's message, for people. */
+  /** Message of the provider, or of this service if the provider sent none. Shown to users. */
   readonly message: string;
-  /** Milliseconds to wait before a retry, as the provider requests. */
+  /** Milliseconds to wait before a retry, if the provider requests a wait. */
   readonly retryAfter?: number;
 }
 
-/** Maximum characters shown of a provider's message. */
+/** Maximum characters of a provider's message. The rest is dropped. */
 const longestMessage = 300;
 
-/** Classifies the error of a model call, and removes the key from the provider's message. */
+/** Classifies the error of a model call. Removes the key from the message. */
 export function readModelFault(thrown: unknown, apiKey: string): ModelFault {
   const fault = kindOf(thrown);
   const message = fault.message.replaceAll(apiKey, "[key]").slice(0, longestMessage);

@@ -9,11 +9,11 @@ import type { StoredProvider } from "./tables.ts";
 export interface LlmCredential {
   readonly provider: StoredProvider;
   readonly apiKey: string;
-  /** Base URL; set for `openai_compatible` only. */
+  /** Base URL; null for all providers but `openai_compatible`. */
   readonly baseUrl: string | null;
 }
 
-/** Models of all providers, called through the safe fetch. */
+/** Models of all providers. Their requests go through `SafeFetch`. */
 export interface Models {
   of(credential: LlmCredential, model: string): Promise<LanguageModel>;
   /** Throws `bad-request` if the base URL is not allowed. */
@@ -29,7 +29,7 @@ const addresses: Readonly<Record<Exclude<StoredProvider, "openai_compatible">, s
   google: "https://generativelanguage.googleapis.com/v1beta",
 };
 
-/** A small model of each provider, used by default and to test keys. */
+/** Model of each provider that is used if neither the request nor the stored key names a model. */
 export const defaultModels: Readonly<Record<StoredProvider, string | undefined>> = {
   anthropic: "claude-haiku-4-5",
   openai: "gpt-5-mini",

@@ -10,7 +10,7 @@ import { capReached } from "./spending.ts";
 import { findLlmKey, type LlmKeyRow, readSettings, readSpending } from "./store.ts";
 import type { StoredProvider } from "./tables.ts";
 
-/** Credential that pays for a turn, and the model of the turn. */
+/** Credential that pays for model calls, and the model to call. */
 export interface Payer {
   readonly source: "header" | "byok" | "bundled";
   readonly provider: StoredProvider;
@@ -33,7 +33,9 @@ function readModel(name: string | undefined): { provider?: StoredProvider; model
   return { provider: provider as StoredProvider, model };
 }
 
-/** Guesses the provider from the prefix of a key. A provider named in the request or stored with a key comes first. */
+/**
+ * Guesses the provider from the prefix of a key. Used only if neither the request nor a stored key names the provider.
+ */
 function providerByPrefix(apiKey: string): StoredProvider | undefined {
   if (apiKey.startsWith("sk-ant-")) return "anthropic";
   if (apiKey.startsWith("sk-")) return "openai";
@@ -48,7 +50,10 @@ function modelOf(provider: StoredProvider, ...named: readonly (string | null | u
   return model;
 }
 
-/** Chooses the credential that pays for the next turn. Throws if the account has neither a key nor the bundled LLM. */
+/**
+ * Chooses the credential that pays for model calls: the key of the request header, the stored key, or the bundled LLM.
+ * Throws if none of them can be used.
+ */
 export async function choosePayer(
   db: Queryable,
   { clock, config }: PayerParts,
@@ -105,7 +110,10 @@ export async function choosePayer(
   return { source: "bundled", provider: bundled.provider, model: bundled.model, vision };
 }
 
-/** Returns the stored setting for the models of a provider. Default: true, except for `openai_compatible`. */
+/**
+ * Returns whether the models of a provider accept pictures: the stored setting, or else true except for
+ * `openai_compatible`.
+ */
 function visionOf(provider: StoredProvider, key: LlmKeyRow | undefined): boolean {
   const stored = key?.provider === provider ? key.vision : null;
   return stored ?? provider !== "openai_compatible";
@@ -114,7 +122,10 @@ function visionOf(provider: StoredProvider, key: LlmKeyRow | undefined): boolean
 const matchesProvider = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>
   provider === undefined || provider === key.provider;
 
-/** Returns the credential of a started turn; undefined if it was deleted or can no longer be decrypted. */
+/**
+ * Returns the credential of a payer. Returns undefined if the key was deleted, was replaced by a key of another
+ * provider, can no longer be decrypted, or is not in the header.
+ */
 export async function credentialOf(
   db: Queryable,
   { sealer, config }: PayerParts,

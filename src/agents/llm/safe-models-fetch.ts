@@ -1,6 +1,9 @@
 import type { FetchAnswer, SafeFetch } from "../../platform/outgoing/safe-fetch.ts";
 
-/** Milliseconds. A model may take long before its first token, but later gaps are short. */
+/**
+ * Milliseconds: to connect, until the head of the response, between parts of its body (`silence`), and in total. A
+ * model may take long before its first token, but later gaps are short.
+ */
 const times = { connect: 10_000, head: 120_000, silence: 60_000, whole: 600_000 };
 
 /** Maximum bytes of a response: a stream takes 300 bytes for every few letters. */
@@ -8,7 +11,7 @@ const maxBytes = 33_554_432;
 
 const bodiless = new Set([204, 205, 304]);
 
-/** Adapts the safe fetch to `fetch`, limited to what provider packages use: JSON by POST. */
+/** Adapts `SafeFetch` to the signature of `fetch`. Supports only what provider packages use: POST with a text body. */
 export function asFetch(safe: SafeFetch): typeof fetch {
   return async (input, { body, headers, signal } = {}) => {
     if (typeof body !== "string") throw new TypeError("expected a request body of type string");
@@ -29,7 +32,7 @@ function toResponse({ status, headers, body, cancel }: FetchAnswer): Response {
     [value ?? []].flat().map((each): [string, string] => [name, each]),
   );
   if (bodiless.has(status)) cancel();
-  // `Response` throws for other status codes.
+  // `Response` throws for status codes outside 200 to 599.
   const known = status >= 200 && status <= 599 ? status : 502;
   return new Response(bodiless.has(status) ? null : toStream(body, cancel), { status: known, headers: lines });
 }

@@ -34,7 +34,7 @@ export interface LlmSettingsParts extends Pick<PlatformParts, "db" | "clock" | "
   readonly config: Pick<Config, "bundledLlm">;
 }
 
-/** Trailing characters of a key that are shown to identify it. */
+/** Number of trailing characters of a key that are stored and shown, so that users recognize the key. */
 const suffixLength = 4;
 
 const microsPerCent = 10_000;

@@ -9,8 +9,9 @@ import { capOf } from "./llm-message.ts";
 import { readSettings } from "./store.ts";
 
 export interface LlmUsage {
-  /** All input tokens, including cached ones. */
+  /** All input tokens, including `cached` and `written`. */
   readonly input: number;
+  /** Input tokens read from the provider's cache. */
   readonly cached: number;
   /** Input tokens written to the provider's cache. */
   readonly written: number;
@@ -19,7 +20,10 @@ export interface LlmUsage {
 
 const microsPerCent = 10_000;
 
-/** Cost of a call in millionths of a US dollar: a price of one dollar per million tokens is one unit per token. */
+/**
+ * Cost of a call in millionths of a US dollar, rounded up. A price in dollars per million tokens equals millionths of a
+ * dollar per token.
+ */
 export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmPrice): number =>
   Math.ceil(
     (input - cached - written) * price.input +
@@ -28,7 +32,7 @@ export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmP
       output * price.output,
   );
 
-/** Creates the failure for a reached monthly cap, in US cents. */
+/** Creates the failure for a reached monthly cap. `cap` is in US cents. */
 export function capReached(cap: number, { endsAt }: Month): Failure {
   const resetsAt = new Date(endsAt).toISOString();
   const detail = `the monthly cap of ${counted(cap, "cent")} for the bundled LLM is reached: raise monthly_cap_cents, store a key of your own, or wait until ${resetsAt}`;
@@ -38,6 +42,7 @@ export function capReached(cap: number, { endsAt }: Month): Failure {
 export interface Reservation {
   readonly accountId: string;
   readonly month: Month;
+  /** Millionths of a US dollar. */
   readonly amount: number;
 }
 
@@ -52,7 +57,7 @@ function add(on: Queryable, { accountId, month }: Omit<Reservation, "amount">, a
 /**
  * Reserves the maximum cost of a bundled LLM call. The reservation counts as spent at once, so that only one of several
  * concurrent calls can exceed the cap. If the call is never settled, the reservation stays spent. Throws
- * `bundled-llm-budget-exhausted`.
+ * `bundled-llm-budget-exhausted` if the cap was already reached.
  */
 export async function reserve(tx: Tx, clock: Clock, accountId: string, amount: number): Promise<Reservation> {
   const month = monthAt(clock.now());

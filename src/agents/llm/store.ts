@@ -6,7 +6,7 @@ import type { LlmKeysTable } from "./tables.ts";
 
 export type LlmKeyRow = Selectable<LlmKeysTable>;
 
-/** Read before each model call. */
+/** Runs before each model call. */
 const findStatement: NamedStatement = {
   name: "llm-key-find",
   text: `select account_id, provider, api_key, key_suffix, base_url, model, vision, created_at, tested_at, test_ok, last_used_at
@@ -37,7 +37,7 @@ export async function recordKeyTest(db: Queryable, key: LlmKeyRow, at: Date, ok:
   await same.where("created_at", "=", key.created_at).set({ tested_at: at, test_ok: ok }).execute();
 }
 
-/** Records a use of the account's key. Does not wait for the result; the commit does. */
+/** Records a use of the account's key. The commit waits for the statement. */
 export function recordKeyUse(tx: Tx, accountId: string, at: Date): void {
   tx.send(tx.sql.updateTable("llm_keys").set({ last_used_at: at }).where("account_id", "=", accountId));
 }
@@ -52,7 +52,7 @@ export async function readSettings(db: Queryable, accountId: string): Promise<Ll
   return (await row.executeTakeFirst()) ?? defaultSettings;
 }
 
-/** Changes some bundled LLM settings. */
+/** Writes the given settings. If the account has no row yet, the other settings get their defaults. */
 export async function writeSettings(tx: Tx, accountId: string, changes: Partial<LlmSettings>): Promise<LlmSettings> {
   return tx.sql
     .insertInto("llm_settings")

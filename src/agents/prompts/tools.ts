@@ -59,7 +59,10 @@ const actionProperties = {
 const known: ReadonlySet<string> = new Set(Object.keys(actionProperties));
 const knownOfPlace: ReadonlySet<string> = new Set(Object.keys(place));
 
-/** Returns the name of an unsupported property, such as a selector: providers do not enforce the schema. */
+/**
+ * Returns the name of an unsupported property of an action, such as a selector, if there is one. Providers do not
+ * enforce the schema.
+ */
 export function unknownIn(action: unknown): string | undefined {
   if (typeof action !== "object" || action === null) return undefined;
   const { from, to } = action as Record<string, unknown>;

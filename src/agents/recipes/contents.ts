@@ -12,13 +12,13 @@ type RecipeContents = Pick<CreateRecipeRequest, "steps" | "startUrl">;
 
 const write = compileWriter(CreateRecipeRequestSchema);
 
-/** Converts the fields that may contain placeholders to JSON, with the field names of faults. */
+/** Converts the fields that may contain placeholders to JSON. Field names are those of the API, as in faults. */
 export function writeContents(request: CreateRecipeRequest): JsonValue {
   const { start_url = null, steps = [] } = write(request);
   return { ...(start_url !== null && { start_url }), steps };
 }
 
-/** Validates URLs and file names. Texts with placeholders are validated only after the placeholders are filled in. */
+/** Returns the faults of URLs and file names. Unless `isFilled`, texts with placeholders are not checked. */
 export function findTextFaults({ startUrl, steps }: RecipeContents, isFilled = false): FieldFault[] {
   const words = steps.flatMap(({ do: { case: kind, value } }, index) => {
     const at = `steps[${index}].do`;
@@ -33,7 +33,7 @@ export function findTextFaults({ startUrl, steps }: RecipeContents, isFilled = f
   });
 }
 
-/** Validates what the fields' own rules cannot express. */
+/** Returns the faults that the proto rules of the fields cannot express. */
 export function findFaults(request: CreateRecipeRequest): FieldFault[] {
   const names = request.parameters.map(({ name }) => name);
   const faults: FieldFault[] = names.flatMap((name, index) =>

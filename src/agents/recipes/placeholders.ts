@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { joinPath } from "../../platform/rest-json/faults.ts";
 
-/** A name in braces, of at most 64 characters. The limit bounds backtracking. */
+/** A name of at most 64 characters in double braces. The limit bounds backtracking. */
 const placeholder = /\{\{([A-Za-z_][A-Za-z0-9_]{0,63})\}\}/g;
 
 /** Placeholder names in a text. */
@@ -14,7 +14,7 @@ export function fillText(text: string, values: ReadonlyMap<string, string>): str
   return text.replace(placeholder, (whole, name: string) => values.get(name) ?? whole);
 }
 
-/** Maps every string of a JSON value, passing its path. */
+/** Replaces every string of a JSON value by the result of `change`, which receives the string and its path. */
 export function mapTexts(json: JsonValue, change: (text: string, path: string) => string, path = ""): JsonValue {
   if (typeof json === "string") return change(json, path);
   if (Array.isArray(json)) return json.map((item, index) => mapTexts(item, change, joinPath(path, `[${index}]`)));

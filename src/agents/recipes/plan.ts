@@ -50,7 +50,10 @@ function readValues(
   return values;
 }
 
-/** Fills in the placeholders. Throws `validation-failed` if the result is not a valid recipe. */
+/**
+ * Fills in the placeholders. Throws `validation-failed` if the result is not a valid recipe or is too long, or if a
+ * secret is used other than as typed text.
+ */
 function fill(
   request: CreateRecipeRequest,
   values: ReadonlyMap<string, string>,

@@ -6,7 +6,7 @@ type RecipesTable = Schema["recipes"];
 
 export type RecipeRow = Selectable<RecipesTable>;
 
-/** A recipe as listed. */
+/** A recipe without its contents. */
 export type ListedRecipe = Omit<RecipeRow, "contents">;
 
 export async function countRecipes(db: Queryable, accountId: string): Promise<number> {
@@ -36,7 +36,7 @@ export async function listRecipes(
   return rows.orderBy("id", "desc").limit(limit).execute();
 }
 
-/** Deletes a recipe of an account; undefined if there is none. */
+/** Deletes a recipe of an account. Returns its name, or undefined if the account has no such recipe. */
 export async function deleteRecipe(tx: Tx, id: string, accountId: string): Promise<{ name: string } | undefined> {
   const gone = tx.sql.deleteFrom("recipes").where("id", "=", id).where("account_id", "=", accountId);
   return gone.returning("name").executeTakeFirst();

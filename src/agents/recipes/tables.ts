@@ -1,6 +1,6 @@
 import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 
-/** Recipes, immutable. */
+/** Recipes. Rows are never updated. */
 interface RecipesTable {
   id: string;
   account_id: string;

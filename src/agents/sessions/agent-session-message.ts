@@ -28,7 +28,10 @@ export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits
   };
 }
 
-/** Returns how an agent session ended: on its own, or with its browser session. */
+/**
+ * Returns when and why an agent session ended: on its own, or else with its browser session. Both are null while the
+ * agent session runs.
+ */
 export function agentSessionEnd(row: AgentSessionRow) {
   const isOwn = row.ended_at !== null;
   return {

@@ -30,14 +30,17 @@ export async function findRunning(
   return row;
 }
 
-/** Throws if the mode is `agent`, in which no person may take control. */
+/** Throws `pair-mode-invalid-transition` if the mode is `agent`, in which no person may take control. */
 export function assertPairMode({ mode }: Pick<AgentSessionRow, "mode">): void {
   if (mode !== "agent") return;
   const detail = "in mode agent no person can take control: change the mode to pair first";
   throw fail("pair-mode-invalid-transition", { from: "agent", transition: "takeover" }, { detail });
 }
 
-/** Client name for taking and using control: the requested name, or else the identifier of the key or login. */
+/**
+ * Returns the client name for taking and using control: the requested name, or else the identifier of the key or login.
+ * Throws `validation-failed` if the requested name has the reserved prefix.
+ */
 export function agentClientId({ principal }: Pick<Call, "principal">, requested: string | undefined): string {
   if (requested?.startsWith(reserved))
     throw failFields("validation-failed", { client_id: `cannot begin with ${reserved}` });

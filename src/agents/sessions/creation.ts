@@ -28,7 +28,7 @@ export interface NewRecipeTurn {
 
 export interface CreationParts extends Pick<PlatformParts, "db" | "bus" | "sealer"> {
   readonly turns: {
-    /** Starts a recipe turn after the commit. */
+    /** Inserts a recipe turn, which starts after the commit. */
     beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
   };
   readonly sessions: Sessions;
@@ -57,13 +57,16 @@ const defaults = {
   webdriver: true,
 };
 
-/** Rejects entries that are not host patterns, because they would match nothing. */
+/** Throws `validation-failed` for entries that are not host patterns, because such entries would match no host. */
 function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
   const faults = domainFaults(allowedDomains);
   if (faults.length > 0) throw failFaults("validation-failed", faults);
 }
 
-/** Returns the hosts allowed by both the request and the recipe. Throws `validation-failed` if there is none. */
+/**
+ * Returns the hosts allowed by both the request and the recipe; empty if neither restricts hosts. Throws
+ * `validation-failed` if both restrict hosts and have none in common.
+ */
 function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecipeTurn | undefined): readonly string[] {
   const both = intersectDomains(allowedDomains, turn?.recipe.allowedDomains ?? []);
   if (both) return both;
@@ -89,7 +92,7 @@ function assertNoBrowserFields(request: CreateAgentSessionRequest): void {
 }
 
 export function createCreation({ db, turns, sessions, controls, bus, sealer }: CreationParts) {
-  /** Plans the first turn of an agent session that has a recipe. */
+  /** Plans the first turn if the request names a recipe. */
   async function planTurn(call: Call, request: CreateAgentSessionRequest): Promise<NewRecipeTurn | undefined> {
     const { recipeId: id, recipeParameters: values } = request;
     if (id !== undefined) {

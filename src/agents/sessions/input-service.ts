@@ -42,7 +42,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
   /** Browser sessions by agent session. The mapping never changes. */
   const known = new IdleMap<string, { readonly sessionId: string; readonly accountId: string }>(knownFor);
 
-  /** Returns the browser session of a running agent session, usually from the cache. */
+  /** Returns the identifier of the browser session of a running agent session, usually from the cache. */
   async function findSessionId(call: Call, id: string): Promise<string> {
     const { accountId } = call.principal;
     const found = known.get(id);

@@ -94,7 +94,7 @@ export interface AgentSessionListQuery {
   readonly status: StoredSessionStatus | undefined;
   /** An agent session must have all of these labels. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Returns only agent sessions older than this identifier. */
+  /** Identifier of an agent session. Only older agent sessions are returned. */
   readonly before: string | undefined;
   readonly limit: number;
 }

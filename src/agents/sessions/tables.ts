@@ -29,7 +29,7 @@ export interface AgentSessionsTable {
   limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
   /** The only hosts that the browser may reach; empty allows all. */
   allowed_domains: JSONColumnType<string[], string, string>;
-  /** Names of the secrets. */
+  /** Names of the secrets in `variables`; kept after the agent session has ended. */
   variable_names: JSONColumnType<string[], string, string>;
   /** Encrypted secrets that turns may type, deleted when the agent session ends. */
   variables: ColumnType<Buffer | null, Buffer | null, null>;

@@ -15,7 +15,7 @@ const maxCharacters = 16_384;
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "agent-variables" });
 
-/** Validates what the fields' own rules cannot express. */
+/** Returns the faults that the proto rules of the fields cannot express. */
 export function findVariableFaults({ variables, recipeParameters }: CreateAgentSessionRequest): FieldFault[] {
   const faults = Object.entries(variables).flatMap(([name, { domains }]) => {
     const wrong = domainFaults(domains, `variables.${name}.domains`);
@@ -28,7 +28,7 @@ export function findVariableFaults({ variables, recipeParameters }: CreateAgentS
   return faults;
 }
 
-/** Encrypts variables; no API returns their values. Returns null if there are none. */
+/** Encrypts variables. No method of the API returns their values. Returns null if there are no variables. */
 export function sealVariables(sealer: Sealer, accountId: string, variables: Variables): Buffer | null {
   if (Object.keys(variables).length === 0) return null;
   const plain = toBinary(CreateAgentSessionRequestSchema, create(CreateAgentSessionRequestSchema, { variables }));

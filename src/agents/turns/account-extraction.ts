@@ -13,14 +13,14 @@ interface AccountExtractionParts extends PayerParts {
   readonly models: Models;
 }
 
-/** Account for which data is extracted, and the credential that pays for the model calls. */
+/** Account for which data is extracted, and the choice of the credential and model. */
 export interface ExtractionCaller {
   readonly accountId: string;
   /** LLM key of the request header, if the request has one. */
   readonly header: string | undefined;
-  /** Model name. Default: the account's. */
+  /** Model name. Default: the account's model. */
   readonly model: string | undefined;
-  /** Milliseconds after which the rest of the page is not read. */
+  /** Milliseconds after which extraction stops. The data found so far is returned. */
   readonly milliseconds: number;
   readonly signal: AbortSignal;
 }

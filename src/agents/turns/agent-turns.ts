@@ -36,7 +36,7 @@ export interface AgentTurns extends Pick<TurnRunner, "observeAhead"> {
   readonly sweep: DueTask;
   /** Starts a turn after the commit. If the request header carried the key, the turn runs on this gateway. */
   begin(tx: Tx, turn: NewTurn, header: string | undefined): void;
-  /** Starts a recipe turn after the commit. */
+  /** Inserts a recipe turn, which starts after the commit. */
   beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
 }
 
@@ -98,7 +98,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     },
   });
 
-  /** Runs a turn whose key is in memory only, and so cannot be queued. */
+  /** Runs a turn on this gateway, because its key is only in memory and is not stored with a job. */
   async function runHere(turnId: string, header: string): Promise<void> {
     const beatOnce = () => void recordTurnHeartbeats(db, [turnId], new Date(clock.now())).catch(() => undefined);
     const stopHeartbeats = clock.every(beat.every, beatOnce);

@@ -4,8 +4,8 @@ import type { ModelConversation } from "./model-conversation.ts";
 const maxTokens = 500_000;
 
 /**
- * Conversations of the latest turns of this gateway. The next turn of an agent session then reads and decrypts only
- * newer messages.
+ * Caches the conversations of the latest turns of this gateway, so that the next turn of an agent session reads and
+ * decrypts only newer messages.
  */
 export class ConversationCache {
   readonly #kept = new Map<string, ModelConversation>();
@@ -19,7 +19,7 @@ export class ConversationCache {
     return conversation;
   }
 
-  /** Keeps a conversation, and evicts the oldest ones above the limit. */
+  /** Caches a conversation. While all conversations together exceed the limit, evicts the oldest conversation. */
   keep(agentSessionId: string, conversation: ModelConversation): void {
     this.take(agentSessionId);
     this.#kept.set(agentSessionId, conversation);

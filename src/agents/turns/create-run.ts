@@ -24,7 +24,7 @@ export function callerFor(
   return (): SessionCaller => ({ ...base, traceparent: activeTraceparent() ?? "" });
 }
 
-/** Creates the state of a run. `aborted` and a failed write abort the run. */
+/** Creates the state of a run. The run is aborted if `aborted` aborts or a transaction of `writeBehind` fails. */
 export function createRun(
   parts: TurnParts,
   conversations: ConversationCache,

@@ -38,7 +38,7 @@ export interface ExtractionSource {
   ): Promise<{ readonly messages: readonly ModelMessage[]; readonly limit?: string } | { readonly stopped: string }>;
 }
 
-/** Parses a schema of the model. Throws `validation-failed` if data cannot be validated against the schema. */
+/** Validates an extraction schema. Throws `validation-failed` if data cannot be validated against the schema. */
 export async function readExtractionSchema(schema: unknown): Promise<JsonObject> {
   if (typeof schema !== "object" || schema === null || Array.isArray(schema))
     throw failFields("validation-failed", { schema: "must be a JSON Schema" });

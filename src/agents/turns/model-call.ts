@@ -51,7 +51,10 @@ const withoutCredential: TurnEnd = {
   ),
 };
 
-/** Reads the credential that pays for a turn. Undefined if there is none or it can no longer be decrypted. */
+/**
+ * Reads the credential that pays for a turn. Returns undefined if the turn has no payer, or if its key was deleted or
+ * can no longer be decrypted.
+ */
 export async function readCredential(parts: TurnParts, turn: TurnRow, run: Run): Promise<LlmCredential | undefined> {
   const payer = payerOf(turn);
   return payer && credentialOf(parts.db, parts, payer, turn.account_id, run.header);
@@ -74,7 +77,7 @@ export async function callModel(
   try {
     return await callWithRetries(parts, turn, run, question);
   } catch (error) {
-    // Another turn has used up the budget meanwhile.
+    // The account has reached its monthly cap since the turn started.
     if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted")
       return { end: { status: "limit_reached", reason: "cost_cents", failure: error } };
     throw error;
@@ -122,7 +125,10 @@ async function callWithRetries(
 const chatSpan = ({ credential: { provider } }: ModelRequest) =>
   ({ kind: "client", attributes: { "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider } }) as const;
 
-/** Returns the span attributes of an answer: its token counts, and the provider's identifier of the response. */
+/**
+ * Returns the span attributes of an answer: its token counts and the provider's identifier of the response, or else the
+ * kind of the fault.
+ */
 function describeAnswer(answer: ModelAnswer): SpanAttributes {
   if ("fault" in answer) return { "error.type": answer.fault.kind };
   const { input, output } = answer.usage;

@@ -13,13 +13,13 @@ import {
   tokensOf,
 } from "./model-messages.ts";
 
-/** A message as the next request contains it. */
+/** A message of the next request, and its estimated tokens. */
 interface Entry {
   readonly message: ConversationMessage;
   readonly tokens: number;
 }
 
-/** A message that has no position yet. */
+/** A message of the person that the model has not received yet, and that therefore has no position. */
 export interface WaitingMessage {
   readonly id: string;
   readonly message: ConversationMessage;
@@ -34,15 +34,18 @@ export interface OldPart {
 
 /**
  * Estimated tokens of a request above which its older part is folded: old pages are removed, and old results shortened.
- * Between two foldings, each request extends the previous request, so that providers read that part from their cache.
- * With prompts, tools and an output schema, a call stays below 100,000 tokens. With pages of 24 KiB, nearly four fifths
- * of the input come from the cache.
+ * Between two foldings, each request extends the previous request, so that providers read the previous request from
+ * their cache. With prompts, tools and an output schema, a call stays below 100,000 tokens. With pages of 24 KiB,
+ * nearly four fifths of the input come from the cache.
  */
 const foldAbove = 80_000;
-/** Estimated tokens after folding above which the older part is summarised, if that part has at least `least`. */
+/**
+ * Estimated tokens. If a folded request still exceeds `above`, its older part is summarised, unless that part has fewer
+ * than `least`.
+ */
 const summarize = { above: 36_000, least: 8_000 };
 
-/** Number of latest observations that folding keeps. */
+/** Number of latest observations that folding does not remove. */
 const keptPages = 2;
 /** Maximum characters of a folded result, without its page. */
 const longestResult = 1_000;
@@ -79,7 +82,7 @@ export class ModelConversation {
   }
 
   add(position: number, message: ConversationMessage): void {
-    // The request before this response was folded. Folding here too makes the result the same for every reader.
+    // The request before this response was folded. Folding here too makes the result the same on every gateway.
     if (message.role === "assistant" || this.#summaries.has(this.#position)) this.#fold();
     this.#position = position;
     if (message.role === "assistant") for (const call of callsOf(message)) this.#open(call);
@@ -98,7 +101,10 @@ export class ModelConversation {
     this.waiting = [];
   }
 
-  /** Adds a summary, which replaces the older part of the conversation that ended at `position`. */
+  /**
+   * Adds a summary, made when the last message was at `position`. Folding at that position replaces the older part of
+   * the conversation by the summary.
+   */
   addSummary(position: number, text: string): void {
     this.#summaries.set(position, text);
   }
@@ -173,7 +179,10 @@ export class ModelConversation {
     }
   }
 
-  /** Returns the index of the first entry that folding keeps. The call of each kept result is kept too. */
+  /**
+   * Returns the index of the first entry that folding leaves unchanged. The call of an unchanged result is unchanged
+   * too.
+   */
   #tailStart(): number {
     let left = keptPages;
     let index = this.#entries.length;

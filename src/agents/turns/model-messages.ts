@@ -3,7 +3,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { insertMessage, type TurnRow } from "./store.ts";
 
-/** A call of a tool that the model has made. */
+/** A tool call in a response of the model. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
@@ -53,7 +53,7 @@ export const callsOf = ({ content }: AssistantModelMessage): ToolCall[] =>
 export const resultIdsOf = ({ content }: ToolModelMessage): string[] =>
   content.flatMap((part) => (part.type === "tool-result" ? part.toolCallId : []));
 
-/** Returns whether a response has a call without a result. */
+/** Returns whether any tool call in these messages has no result among the messages. */
 export const hasOpenCalls = (messages: readonly ModelMessage[]): boolean => {
   const done = new Set(messages.flatMap((message) => (message.role === "tool" ? resultIdsOf(message) : [])));
   return messages.some((message) => message.role === "assistant" && callsOf(message).some(({ id }) => !done.has(id)));
@@ -97,7 +97,7 @@ export function resultMessage({ id, name }: ToolCall, text: string, picture?: Ui
 }
 
 /**
- * Moves the pictures of results into a user message behind the results: an OpenAI-compatible provider would receive the
+ * Moves the pictures of results into a user message after the results: an OpenAI-compatible provider would receive the
  * picture of a result as text.
  */
 export function withPicturesApart(messages: readonly ModelMessage[]): ModelMessage[] {
@@ -126,7 +126,7 @@ const bytesPerToken = 3;
 /** Maximum tokens per picture (estimate). */
 const tokensPerPicture = 2_000;
 
-/** Upper bound of the tokens of a value; strings under the key `data` count as pictures. */
+/** Estimated upper bound of the tokens of a value. Strings under the key `data` count as pictures. */
 export function tokensOf(sent: unknown): number {
   let pictures = 0;
   const text = JSON.stringify(sent, (key, value) => {
@@ -137,5 +137,5 @@ export function tokensOf(sent: unknown): number {
   return Math.ceil(Buffer.byteLength(text) / bytesPerToken) + pictures * tokensPerPicture;
 }
 
-/** Start of every observation of a page, whose first line is JSON. */
+/** Start of the text of every observation, up to the first brace of its JSON head. */
 export const pageMark = "<page {";

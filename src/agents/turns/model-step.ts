@@ -25,7 +25,8 @@ export type ModelAnswer =
 
 /**
  * Options for providers. Anthropic caches the whole request for the next step; a cache marker within the messages would
- * change them from call to call. OpenAI must not store responses; requests then contain no references to stored items.
+ * change them from call to call. OpenAI must not store responses, so that requests contain no references to stored
+ * items.
  */
 const callOptions = { anthropic: { cacheControl: { type: "ephemeral" as const } }, openai: { store: false } };
 

@@ -37,7 +37,7 @@ const keywords: ReadonlySet<string> = new Set([
 /** Limits of a schema: characters of JSON, number of subschemas, nesting depth. */
 const max = { characters: 16_384, schemas: 500, depth: 16 };
 
-/** Limits of a result, which is part of a response and an event. */
+/** Limits of a result: characters of JSON, nesting depth. A result is part of a response and an event. */
 const maxOutput = { characters: 32_768, depth: 24 };
 
 const options = { strict: false, logger: false, validateFormats: false } as const;

@@ -10,7 +10,7 @@ export interface RecipePlan {
   readonly name: string;
   readonly description: string | undefined;
   readonly steps: readonly RecipeStep[];
-  /** Number of the first step: the recipe's own steps are counted from 1. */
+  /** Number of the first step: 0 for the navigation to the start URL. The recipe's own steps are counted from 1. */
   readonly first: 0 | 1;
 }
 
@@ -40,7 +40,7 @@ const writeStep = compileWriter(RecipeStepSchema);
 /** Action of a step, as REST JSON. */
 const toJson = (step: RecipeStep): JsonObject => Object(writeStep(step).do);
 
-/** Truncates a text, replacing a split surrogate pair, which PostgreSQL rejects. */
+/** Truncates a text. Replaces half of a split surrogate pair, because PostgreSQL rejects it. */
 const cut = (text: string, length: number): string => text.slice(0, length).toWellFormed();
 
 /** Arguments of a step for display, without typed text. */

@@ -88,7 +88,7 @@ export async function runRecipeStep(
   if (!step) return run.write((tx, locked) => finishRecipe(parts, tx, locked, plan));
   let stepId = "";
   await run.write(async (tx, locked) => {
-    // A resumed step keeps its identifier, so the session does not run it twice.
+    // If another gateway resumes the step, the identifier is the same, so that the session does not run the step twice.
     stepId = await beginAction(tx, turn.id, `recipe:${progress.step}:${progress.attempt}`, ids.next("evt"));
     return startTurn(parts, tx, locked, epoch);
   });
@@ -134,7 +134,7 @@ interface FailedStep {
   readonly plan: RecipePlan;
 }
 
-/** Asks the model to repair a step; ends the turn if the account has no model. */
+/** Adds the message that asks the model to repair a step. Ends the turn if no credential can pay for a model. */
 async function requestRepair(parts: TurnParts, tx: Tx, turn: TurnRow, broken: FailedStep): Promise<TurnRow> {
   const { failure, note, progress, plan } = broken;
   const payer = turn.credential === "none" ? await findPayer(parts, tx, turn) : undefined;

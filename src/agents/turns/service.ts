@@ -62,7 +62,7 @@ const pollEvery = 500;
 
 const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn with this id" });
 
-/** Throws if results cannot be validated against a schema. Loads the validator only when needed. */
+/** Throws `validation-failed` if results cannot be validated against a schema. Loads the validator only when needed. */
 async function assertSchema(schema: JsonObject): Promise<void> {
   const { findSchemaFault } = await import("./output-schema.ts");
   const fault = findSchemaFault(schema);
@@ -89,7 +89,10 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
   /** Agent sessions of recent turns, for columns that never change. */
   const recent = new IdleMap<string, AgentSessionRow>(rememberMs, { clock });
 
-  /** Waits until `isOver` returns true for a turn or the time is up, and returns the turn as of that time. */
+  /**
+   * Waits until `isOver` returns true for a turn, the time is up, or the signal aborts. Returns the latest state of the
+   * turn.
+   */
   async function follow(
     turn: Turn,
     milliseconds: number,
@@ -134,7 +137,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     if (outputSchema) await assertSchema(outputSchema);
     if (!isKnown && agent.turn_id === null) turns.observeAhead(turnId, agent, call.principal);
     const turn = await call.commit(async (tx) => {
-      // If two messages arrive at once, the second joins the turn of the first.
+      // The lock makes the second of two concurrent messages join the turn of the first message.
       const lock = lockControl(tx, agent.session_id, accountId);
       const chosen = choosePayerColumns(tx, parts, agent, { accountId, header });
       // A message that joins a turn needs no payer, so a failure to choose one is ignored.

@@ -53,7 +53,7 @@ type TurnKey = "id" | "agent_session_id" | "account_id" | "session_id" | "cost";
 /** A turn that has not started, without the columns that only its run needs. */
 export type NewTurn = Pick<TurnRow, TurnKey | keyof typeof notBegun>;
 
-/** Inserts a turn. Does not wait for the result; the commit does. */
+/** Inserts a turn. The commit waits for the statement. */
 export function insertTurn(
   tx: Tx,
   turn: Omit<Insertable<AgentTurnsTable>, keyof typeof notBegun> & { ordered_schema?: string | undefined },
@@ -77,12 +77,12 @@ export async function readSchemas(db: Queryable, ids: readonly string[]): Promis
   return new Map(rows.map(({ id, ordered_schema }) => [id, ordered_schema]));
 }
 
-/** Locks the turn of an agent session that has not ended. */
+/** Returns and locks the turn of an agent session that is queued, running or waiting, if there is one. */
 export function lockRunningTurn(tx: Tx, agentSessionId: string): Promise<TurnRow | undefined> {
   return readTurn(tx, sql`${selectTurns} where agent_session_id = ${agentSessionId} and ended_at is null for update`);
 }
 
-/** Locks a turn if it has not ended. */
+/** Returns and locks a turn; undefined if the turn has ended. */
 export function lockTurn(tx: Tx, id: string): Promise<TurnRow | undefined> {
   return readTurn(tx, sql`${selectTurns} where id = ${id} and ended_at is null for update`);
 }
@@ -167,8 +167,8 @@ export class TurnEnded extends Error {
 }
 
 /**
- * Records the start of a tool call. Returns its identifier, which is the earlier one if the call had started before.
- * Throws `TurnEnded` if the turn has ended.
+ * Records the start of a tool call under the identifier `id`. Returns `id`, or the identifier recorded earlier if the
+ * call had already started. Throws `TurnEnded` if the turn has ended.
  */
 export async function beginAction(db: Queryable, turnId: string, callId: string, id: string): Promise<string> {
   const turn = sql`select ${id}, id, ${callId} from agent_turns where id = ${turnId} and ended_at is null`;
@@ -191,13 +191,16 @@ export async function recordTurnHeartbeats(db: Database, ids: readonly string[],
   await db.sql.updateTable("agent_turns").set({ beat_at: at }).where("id", "in", ids).execute();
 }
 
-/** Lists up to 100 turns whose key was held by a gateway that has stopped. */
+/** Lists up to 100 running turns whose gateway held their key and has sent no heartbeat since `before`. */
 export async function findLostTurns(db: Database, before: Date): Promise<string[]> {
   const lost = db.sql.selectFrom("agent_turns").select("id").where("ended_at", "is", null);
   return (await lost.where("beat_at", "<", before).limit(100).execute()).map(({ id }) => id);
 }
 
-/** Condition: a running turn has no heartbeat since a time, or its agent session or browser session has ended. */
+/**
+ * Condition: a running turn that needs heartbeats has had none since a time, or its agent session or browser session
+ * has ended.
+ */
 export const turnsAreAbandoned = (before: Date): RawBuilder<SqlBool> => sql`(
   exists (select from agent_turns where ended_at is null and beat_at < ${before})
   or exists (
@@ -206,7 +209,10 @@ export const turnsAreAbandoned = (before: Date): RawBuilder<SqlBool> => sql`(
   )
 )`;
 
-/** Lists up to 100 running turns whose agent session or browser session has ended, with the end reason of the browser session. */
+/**
+ * Lists up to 100 running turns whose agent session or browser session has ended. Includes the end reason of the
+ * browser session.
+ */
 export function findOrphans(db: Database) {
   return db.sql
     .selectFrom("agent_turns as t")

@@ -30,7 +30,10 @@ function partText(part: Part): string {
   return part.type === "tool-result" ? textOfOutput(part.output) : "";
 }
 
-/** Asks the model to summarise the older part of the conversation, and commits the summary. Returns the changed turn. */
+/**
+ * Asks the model to summarise the older part of the conversation, and commits the summary. Ends the turn if the model
+ * call fails. Returns the changed turn.
+ */
 export async function summarizeOldPart(
   parts: TurnParts,
   turn: TurnRow,

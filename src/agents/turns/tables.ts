@@ -50,7 +50,10 @@ export interface AgentTurnsTable {
   recipe_plan: ColumnType<Buffer | null, Buffer | undefined, null>;
   /** JSON Schema requested for the result. */
   output_schema: JSONColumnType<JsonObject, string | null | undefined, never> | null;
-  /** The schema with its keys in the order of the request; null for turns of releases before 0.4.0. */
+  /**
+   * The schema with its keys in the order of the request; null without a schema, and for turns of releases before
+   * 0.4.0.
+   */
   ordered_schema: JSONColumnType<JsonObject, string | null | undefined, never> | null;
   /** Result that matches the schema. */
   output: JSONColumnType<JsonObject, undefined, string> | null;
@@ -76,9 +79,9 @@ export interface AgentTurnsTable {
   vision: Generated<boolean>;
   /** Control epoch of the browser session as last reported to the model. */
   control_epoch: string | null;
-  /** Deadline of a wait for a person. */
+  /** Deadline of a wait that the model requested with `ask_person`; null otherwise. */
   waits_until: Date | null;
-  /** Last heartbeat of the gateway that holds the key of the request header. */
+  /** Last heartbeat of the gateway that holds the key of the request header; null without such a key. */
   beat_at: Date | null;
   created_at: Date;
   ended_at: ColumnType<Date | null, undefined, Date>;

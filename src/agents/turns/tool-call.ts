@@ -18,11 +18,11 @@ import type { Run, TurnParts } from "./turn-parts.ts";
 /** Seconds to wait for a person: default and maximum. */
 const personWait = { default: 600, max: 3_600 };
 
-/** Maximum characters stored of the model's text. */
+/** Maximum characters of a text in a tool call. The rest is dropped. */
 const longestText = 32_768;
-/** Maximum characters stored of a text to find. */
+/** Maximum characters of a text to find. The rest is dropped. */
 const longestFind = 200;
-/** Maximum characters of a reference. */
+/** Maximum characters of a reference. The rest is dropped. */
 const longestRef = 32;
 
 /** Maximum number of actions shown of a call; no call runs more actions. */
@@ -46,7 +46,10 @@ function partOf(input: Input): { readonly ref?: string; readonly offset?: number
   return { ...ref, ...(Number.isSafeInteger(offset) && offset > 0 && { offset }) };
 }
 
-/** The `actions` of an `act` call. Throws `validation-failed` for unknown fields. */
+/**
+ * Returns the `actions` of an `act` call. Throws `validation-failed` if there are none, or if an action has an unknown
+ * field.
+ */
 function actionsOf({ actions }: Input): readonly unknown[] {
   if (!Array.isArray(actions) || actions.length === 0)
     throw failFields("validation-failed", { actions: "is required" });
@@ -66,7 +69,7 @@ interface ActionContext {
 
 type Action = (context: ActionContext) => Promise<ToolOutcome>;
 
-/** Tools that act on the page, by name. */
+/** Tools that read the page or act on the page, by name. */
 const actions: Readonly<Record<string, Action>> = {
   async observe({ run: { page, caller }, input, turn: { vision } }) {
     const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
@@ -90,7 +93,7 @@ const actions: Readonly<Record<string, Action>> = {
   },
 };
 
-/** Runs a tool call and commits its result. */
+/** Runs a tool call. The result is committed before the next transaction of the run. */
 export async function runToolCall(
   parts: TurnParts,
   turn: TurnRow,
@@ -126,7 +129,10 @@ export async function addToolResult(
   return turn;
 }
 
-/** Ends the turn, unless the person has sent messages that the model has not read. */
+/**
+ * Ends the turn, unless the result does not match the schema, or the person has sent messages that the model has not
+ * read.
+ */
 async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, call: ToolCall): Promise<TurnRow> {
   const { text: said, result } = inputOf(call);
   const text = textOf({ text: said }, "text");
@@ -177,7 +183,7 @@ async function act(
   call: ToolCall & { readonly action: Action; readonly shown: JsonObject },
 ): Promise<TurnRow> {
   const { ids, events, clock, config } = parts;
-  // A resumed step keeps its identifier, so the session does not run it twice.
+  // If another gateway resumes the step, the identifier is the same, so that the session does not run the step twice.
   const stepId = await beginAction(parts.db, turn.id, call.id, ids.next("evt"));
   const begunAt = performance.now();
   const addActionEntry = (tx: Tx, of: TurnRow, durationMs: number, failure: Failure | undefined) => {
@@ -264,7 +270,7 @@ export function readFailure({ signal }: Run) {
   };
 }
 
-/** Arguments of a call for display: references resolved to elements, typed text omitted. */
+/** Returns the arguments of a call for display. Adds the element of each reference, and omits typed text. */
 function shown(call: ToolCall, elementFor: (ref: string) => string | undefined): JsonObject {
   const { url, find, instructions, actions } = inputOf(call);
   if (typeof url === "string") return { url: plain(url, 2_000) };

@@ -16,11 +16,14 @@ interface TurnSettings {
   readonly limits: Partial<StoredTurnLimits> | null;
 }
 
-/** Limits of a turn: the session's settings over the defaults. */
+/** Returns the limits of a turn as JSON: those of the agent session, or else the defaults. */
 export const limitsOf = ({ limits }: Pick<TurnSettings, "limits">): string =>
   JSON.stringify({ ...defaultLimits, ...limits });
 
-/** Chooses the credential that pays for a turn. Throws if the account has no LLM key and no bundled LLM. */
+/**
+ * Chooses the credential that pays for a turn, and returns its columns. Throws like `choosePayer`. Throws
+ * `validation-failed` if the turn has a cost limit and its model has no known price.
+ */
 export async function choosePayerColumns(
   db: Queryable,
   parts: PayerParts,
@@ -42,7 +45,7 @@ export async function choosePayerColumns(
   };
 }
 
-/** Credential that pays for a turn. Undefined while a recipe runs without a model. */
+/** Returns the credential that pays for a turn; undefined while a recipe runs without a model. */
 export function payerOf({ credential: source, provider, model, vision }: TurnRow): Payer | undefined {
   return source === "none" ? undefined : { source, provider: provider as StoredProvider, model, vision };
 }

@@ -3,7 +3,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { type TurnRow, updateTurn } from "./store.ts";
 import { endLockedTurn, type TurnEndParts } from "./turn-end.ts";
 
-/** Maximum results of a turn that may fail to match the schema. */
+/** Maximum number of results of a turn that do not match the schema. The next such result ends the turn. */
 const maxMisfits = 5;
 
 /** The result of a turn, or why the value does not match the schema. */
@@ -12,7 +12,7 @@ interface ParsedOutput {
   readonly misfit?: string;
 }
 
-/** Reads the result of a turn, if a schema was requested. */
+/** Validates the result of a turn, if a schema was requested. */
 export async function readOutput(schema: JsonObject | null, result: unknown): Promise<ParsedOutput> {
   if (!schema) return {};
   // Loaded on demand, because few turns need a validator.
