@@ -28,7 +28,9 @@ export interface ControlHandleParts {
   readonly audit: AuditLog;
 }
 
-/** Maximum milliseconds that commands wait for earlier input. A page that hangs can still be left or reloaded. */
+/**
+ * Maximum milliseconds that commands wait for earlier input, so that a page that hangs can still be left or reloaded.
+ */
 const afterInputWithin = 1_000;
 
 /** Actions of one viewer on its session. The session's row and the worker decide whether an action is allowed. */
@@ -72,7 +74,10 @@ export function createControlHandle(
     },
   });
 
-  /** Waits until earlier input is sent. */
+  /**
+   * Throws `forbidden` if the viewer may only watch. Waits until the worker has processed earlier input, but for at
+   * most `afterInputWithin`.
+   */
   function afterInput(): Promise<void> {
     assertMayControl(call);
     return within(sender.drained(), afterInputWithin, undefined);

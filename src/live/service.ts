@@ -71,7 +71,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     return copy ? { clipboard: { text: await control.copy() } } : {};
   }
 
-  /** Executes control messages of a viewer, and yields the other messages for the worker. */
+  /** Executes the control messages of a viewer. Yields the messages that the worker needs. */
   async function* controlRequests(
     call: Call,
     { control, participant, frames }: ViewerParts,

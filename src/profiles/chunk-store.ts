@@ -49,12 +49,15 @@ export async function readChunk(db: Database, storeId: string, index: number): P
   return row.data;
 }
 
-/** Deletes a store that no profile refers to. */
+/** Deletes a store, unless a profile refers to the store. */
 export async function deleteStore(db: Database, id: string): Promise<void> {
   await db.sql.deleteFrom("profile_stores").where("id", "=", id).where(isOrphan).execute();
 }
 
-/** Deletes the stores of interrupted saves, and returns their number. */
+/**
+ * Deletes stores older than `olderThanMs` that no profile refers to, which interrupted saves have left. Returns their
+ * number.
+ */
 export async function deleteOrphans(db: Database, olderThanMs: number): Promise<number> {
   const age = sql<Date>`app_now() - ${olderThanMs} * interval '1 millisecond'`;
   const result = await db.sql

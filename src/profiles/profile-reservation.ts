@@ -31,7 +31,10 @@ export const profileInUse = (sessionId: string): Failure =>
     { detail: `the session ${sessionId} uses the profile: end it first, or leave profile_id out` },
   );
 
-/** Reserves a profile for a session that is inserted in the same transaction. The account must be locked. */
+/**
+ * Reserves a profile for a session that is inserted in the same transaction. The account must be locked. Throws if the
+ * session cannot use the profile, or if the account has no storage left.
+ */
 export async function reserveProfile(
   tx: Tx,
   { profileId, accountId, tier, runtime }: ProfileRequest,

@@ -27,9 +27,9 @@ export interface ProfileRestore {
 /** Transfers profile stores to workers for sessions that are about to be created. */
 export type RestoreProfile = (restore: ProfileRestore) => Promise<void>;
 
-/** Creates the transfer. A profile that was never saved needs no transfer. */
+/** Creates the function that transfers stores to workers. A profile that was never saved needs no transfer. */
 export function createProfileRestore({ db, sealer }: { db: Database; sealer: Sealer }): RestoreProfile {
-  /** Decrypts one part at a time, as fast as the worker reads. */
+  /** Yields the messages of a transfer. Decrypts one part at a time, as fast as the worker reads. */
   async function* readStore({ accountId, profileId, version, context }: ProfileRestore): AsyncGenerator<ProfileChunk> {
     const store = await findStore(db, profileId, version);
     if (!store) throw new Error(`the profile ${profileId} has no store of version ${version}`);

@@ -31,17 +31,20 @@ import {
 
 /** Milliseconds. */
 const times = {
-  /** Timeout for a transfer from a worker, which first closes the browser and packs for at most 5 s. */
+  /** Timeout for a transfer from a worker, which first closes the browser and packs the profile for at most 5 s. */
   transfer: 45_000,
   /** Lifetime of a claim that its gateway does not renew. */
   claim: 8_000,
-  /** Interval of renewals. */
+  /** Interval at which a gateway renews its claim. */
   renew: 2_000,
-  /** Age at which a store that no profile refers to is deleted. No upload takes this long. */
+  /**
+   * Age at which a store that no profile refers to is deleted, and the interval of the deletions. No upload takes this
+   * long.
+   */
   orphan: 300_000,
 };
 
-/** Concurrent saves; each buffers 0.5 MiB. */
+/** Maximum number of concurrent saves. Each save buffers 0.5 MiB. */
 const maxConcurrentSaves = 8;
 
 /** Fetches the saves of ended sessions that are announced on the bus. Only one gateway fetches each save. */
@@ -94,7 +97,10 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     return `the account's profiles would exceed their limit: ${counted(total, "byte")} of ${tier.profileStorageBytes}`;
   }
 
-  /** Makes a store the next version of the profile, unless the save was already accepted or has failed. */
+  /**
+   * Makes a store the next version of the profile. If the store cannot become the next version, the save fails. No
+   * effect if the save was already accepted or has failed.
+   */
   async function commit(use: ProfileUse, { id, sizeBytes, engine }: UploadedStore): Promise<void> {
     await db.transaction(async (tx) => {
       const obstacle = await findObstacle(tx, use, { id, sizeBytes, engine });

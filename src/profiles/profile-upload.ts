@@ -14,7 +14,10 @@ export interface UploadedStore {
   readonly engine: string;
 }
 
-/** Thrown if the store that the worker sent is empty, too large or of another profile. A retry would not help. */
+/**
+ * Thrown if the store that the worker sent is empty, too large, or of another profile or version. A retry would not
+ * help.
+ */
 export class InvalidStore extends Error {
   override readonly name = "InvalidStore";
 }
@@ -30,7 +33,10 @@ export interface ExpectedStore {
   readonly version: string;
 }
 
-/** Reads the first message of a stream, and checks that it names the expected profile. */
+/**
+ * Reads the first message of a stream. Throws `InvalidStore` if the message does not name the expected profile and
+ * version.
+ */
 async function readHead(chunks: AsyncIterator<ProfileChunk>, expected: ExpectedStore): Promise<ProfileChunk> {
   const { value: head, done } = await chunks.next();
   if (done) throw new InvalidStore("the worker sent nothing");
@@ -40,7 +46,10 @@ async function readHead(chunks: AsyncIterator<ProfileChunk>, expected: ExpectedS
   return head;
 }
 
-/** Encrypts and stores a store part by part, with at most two parts in memory. */
+/**
+ * Encrypts a store and inserts it into the database part by part, with at most two parts in memory. Throws
+ * `InvalidStore`.
+ */
 export async function uploadStore(
   { db, sealer }: Pick<PlatformParts, "db" | "sealer">,
   stream: AsyncIterable<ProfileChunk>,

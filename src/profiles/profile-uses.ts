@@ -10,10 +10,11 @@ import { endUse, findOutstanding, insertUse, type ProfileUse, settleLateUses, se
 /** Milliseconds after the end of a session. */
 const times = {
   /**
-   * Time that other sessions wait for a save: the worker closes the browser, packs for at most 5 s, and sends 32 MiB.
+   * Time for which other sessions wait for a save: the worker closes the browser, packs the profile for at most 5 s,
+   * and sends up to 32 MiB.
    */
   held: 20_000,
-  /** When a missing save counts as failed. A worker that restarts reconnects sooner. */
+  /** Time after which a missing save counts as failed. A worker that restarts reconnects sooner. */
   due: 600_000,
 };
 
@@ -34,7 +35,7 @@ export interface ProfileUses {
   end(tx: Tx, end: ProfileSessionEnd): Promise<void>;
   /** Records the failure of a session's save, unless the save was already settled. */
   fail(tx: Tx, sessionId: string, detail: string): Promise<void>;
-  /** Announces again the saves that a worker reports as pending. Returns those that are no longer needed. */
+  /** Announces again the saves that a worker reports as pending. Returns the saves that the worker need not keep. */
   announcePending(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
 }
 
@@ -84,7 +85,7 @@ export function createProfileUses({ db, bus, events, metrics }: ProfileUsesParts
         if (!use || BigInt(use.placement_epoch) !== placementEpoch) settled.push(profile);
         else if (failure !== "")
           await db.transaction((tx) => fail(tx, sessionId, failure)).then(() => settled.push(profile));
-        // Without `due_at` the session's end is not recorded yet. Recording it announces the save.
+        // If `due_at` is null, the end of the session is not recorded yet. Recording the end announces the save.
         else if (use.due_at !== null) bus.publish("profile-offered", sessionId);
       }
       return settled;

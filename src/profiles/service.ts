@@ -43,7 +43,10 @@ const defaultPage = 20;
 
 const profileId = idPattern("prf");
 
-/** Reads the changes of an update, as named by its mask; fields without a value are cleared. */
+/**
+ * Reads the changes of an update, as named by its mask. Fields without a value are cleared, except `name`, for which
+ * `validation-failed` is thrown.
+ */
 function readChanges({ updateMask, name, description, labels }: UpdateProfileRequest): Partial<ProfileFields> {
   const paths = new Set(updateMask?.paths);
   if (paths.has("name") && name === undefined) throw failFields("validation-failed", { name: "cannot be cleared" });
@@ -80,7 +83,7 @@ export function createProfileService(parts: ProfileServiceParts): ServiceImpleme
     return create(ListProfilesResponseSchema, { data: rows.map(toProfileMessage), ...position });
   }
 
-  /** Deletes a profile, or returns the session that holds it. */
+  /** Deletes a profile, or returns the session that holds it. Throws `not-found`. */
   async function tryDestroy(call: Call, id: string): ReturnType<typeof findHolder> {
     return db.transaction(async (tx) => {
       const row = await lockProfile(tx, id, call.principal.accountId);
@@ -93,7 +96,10 @@ export function createProfileService(parts: ProfileServiceParts): ServiceImpleme
     });
   }
 
-  /** Deletes a profile, waiting for the save of an ended session up to the queue time of a launch. */
+  /**
+   * Deletes a profile. Waits for the save of an ended session, for at most the queue time of a launch. Throws
+   * `conflict` if a session still holds the profile.
+   */
   async function destroy(call: Call, id: string): Promise<void> {
     const deadline = clock.monotonic() + config.queueMs;
     for (;;) {

@@ -2,7 +2,7 @@ import { type Selectable, type SqlBool, sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import type { ProfilesTable } from "./tables.ts";
 
-/** A profile with the session that holds it. */
+/** A profile, and the session that holds the profile, if there is one. */
 export type ProfileRow = Selectable<ProfilesTable> & { readonly active_session_id: string | null };
 
 /** Client-defined fields of a profile. */
@@ -12,7 +12,7 @@ export interface ProfileFields {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Whether a use blocks other sessions: while its session runs, and for a while after its end. */
+/** Condition: a use blocks other sessions, because its session runs or `held_until` has not passed. */
 export const isHeld = sql<SqlBool>`(held_until is null or held_until > app_now())`;
 
 const rightNow = sql<Date>`date_trunc('milliseconds', app_now())`;
@@ -91,7 +91,7 @@ export async function listProfiles(
   return select.orderBy("id", "desc").limit(limit).execute();
 }
 
-/** Updates the client-defined fields of a profile; undefined if there is none. */
+/** Updates the client-defined fields of a profile. Returns undefined if the account has no such profile. */
 export async function updateProfile(
   tx: Tx,
   { id, accountId }: { readonly id: string; readonly accountId: string },
@@ -107,7 +107,7 @@ export async function updateProfile(
     .executeTakeFirst();
 }
 
-/** Deletes a profile and its contents. */
+/** Deletes a profile and its stores. */
 export async function deleteProfile(tx: Tx, id: string): Promise<void> {
   await tx.sql.deleteFrom("profiles").where("id", "=", id).execute();
 }

@@ -9,9 +9,9 @@ export interface ProfilesTable {
   description: string | null;
   labels: JSONColumnType<Record<string, string>, string, string>;
   engine: string | null;
-  /** Number of saves. A save is accepted only if its session restored this version. */
+  /** Number of times that the contents were replaced. A save is accepted only if its session restored this version. */
   version: ColumnType<string, undefined, string>;
-  /** Store of the current version; null before the first save. */
+  /** Store of the current version; null while the version is 0. */
   store_id: string | null;
   size_bytes: ColumnType<string, undefined, number>;
   saved_at: Date | null;
@@ -20,8 +20,8 @@ export interface ProfilesTable {
 }
 
 /**
- * Contents of profiles: packed, compressed and encrypted. A store without a profile is left over from an interrupted
- * save.
+ * Contents of profiles: packed, compressed and encrypted. If `profiles.store_id` does not refer to a store, the save of
+ * the store is in progress or was interrupted.
  */
 export interface ProfileStoresTable {
   id: string;
@@ -45,9 +45,9 @@ export interface ProfileUsesTable {
   account_id: string;
   /** The version that the session restored. */
   version: BigInteger;
-  /** Until when other sessions must wait for the profile; null while the session runs. */
+  /** Time until which other sessions must wait for the profile; null while the session runs. */
   held_until: Date | null;
-  /** When a missing save counts as failed; null while the session runs. */
+  /** Time at which a missing save counts as failed; null while the session runs. */
   due_at: Date | null;
   /** Expiry of a gateway's claim to fetch the save; null if unclaimed. */
   taken_until: ColumnType<Date | null, undefined, Date | null>;

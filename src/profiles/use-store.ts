@@ -30,7 +30,8 @@ export async function insertUse(tx: Tx, use: ProfileUse): Promise<void> {
 }
 
 /**
- * Records the end of a session: until when other sessions wait for its save, and when a missing save counts as failed.
+ * Records the end of a session. Other sessions wait `heldForMs` for its save. After `dueInMs` without a save, the save
+ * counts as failed.
  */
 export async function endUse(tx: Tx, sessionId: string, heldForMs: number, dueInMs: number): Promise<void> {
   await tx.sql
@@ -40,7 +41,10 @@ export async function endUse(tx: Tx, sessionId: string, heldForMs: number, dueIn
     .execute();
 }
 
-/** Deletes the use of a session. Returns undefined if it was already deleted. */
+/**
+ * Deletes the use of a profile by a session. Returns undefined if there is no such use, because the save was already
+ * settled.
+ */
 export async function settleUse(tx: Tx, sessionId: string): Promise<ProfileUse | undefined> {
   return tx.sql.deleteFrom("profile_uses").where("session_id", "=", sessionId).returning(columns).executeTakeFirst();
 }
@@ -69,7 +73,7 @@ export async function findOverdue(db: Database, limit: number): Promise<string[]
   return rows.map(({ session_id }) => session_id);
 }
 
-/** Finds the use of a session with the worker of that session. */
+/** Finds the use of a profile by a session, and the worker of the session. */
 export async function findPlacedUse(db: Database, sessionId: string) {
   return db.sql
     .selectFrom("profile_uses as u")
@@ -82,8 +86,8 @@ export async function findPlacedUse(db: Database, sessionId: string) {
 }
 
 /**
- * Claims the save of a session for this gateway. Returns false if another gateway holds the claim. If a gateway
- * crashes, its claim expires and another gateway takes over.
+ * Claims the save of a session for this gateway. Returns false if the save is already claimed or settled. If a gateway
+ * crashes, its claim expires and another gateway can claim the save.
  */
 export async function claimSave(db: Database, sessionId: string, forMs: number): Promise<boolean> {
   const claimed = await db.sql
@@ -101,7 +105,7 @@ export async function renewClaim(db: Database, sessionId: string, forMs: number)
   await db.sql.updateTable("profile_uses").set({ taken_until }).where("session_id", "=", sessionId).execute();
 }
 
-/** Returns those of the given sessions that were placed on the worker and whose save is outstanding. */
+/** Returns those of the given sessions that were placed on the worker and whose save is neither accepted nor failed. */
 export async function findOutstanding(db: Database, workerId: string, sessionIds: readonly string[]) {
   return db.sql
     .selectFrom("profile_uses as u")

@@ -30,7 +30,7 @@ export interface BrowserCookie extends Omit<StateCookie, "expires" | "sameSite" 
   readonly partitionKey?: { readonly topLevelSite: string; readonly hasCrossSiteAncestor: boolean };
 }
 
-/** Value of `sameSite` for cookies that have none; browsers treat these alike. */
+/** Value of `sameSite` for cookies without this attribute, which browsers treat as `Lax`. */
 const defaultSameSite = "Lax";
 
 export function toStateCookie(cookie: BrowserCookie): StateCookie {
@@ -48,7 +48,10 @@ export function toBrowserCookie({ expires, partitionKey: topLevelSite, ...cookie
   };
 }
 
-/** Maximum counts. Chromium keeps 3,300 cookies. */
+/**
+ * Maximum numbers of cookies, of origins, and of localStorage items of all origins together. Chromium keeps 3,300
+ * cookies.
+ */
 const max = { cookies: 3_300, origins: 1_000, items: 100_000 };
 
 /** Maximum characters of the name and value of a cookie together, as in browsers. */
@@ -73,7 +76,7 @@ export function readState(json: unknown): { readonly state: StorageState } | { r
   }
   if (items > max.items) faults.push({ field: "origins", message: `must have at most ${max.items} items in total` });
   if (faults.length > 0) return { faults };
-  // Checked above.
+  // Casts: the fields were checked above.
   return {
     state: {
       cookies: cookies.map((cookie) => pick(cookie as unknown as StateCookie)),

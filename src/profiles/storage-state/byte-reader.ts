@@ -1,4 +1,4 @@
-/** Reads numbers and bytes one after the other. Throws beyond the end. */
+/** Reads numbers and bytes in sequence. Throws if a read exceeds the end. */
 export class ByteReader {
   readonly #bytes: Buffer;
   at: number;

@@ -10,15 +10,15 @@ interface Version {
   readonly value: Buffer | undefined;
 }
 
-/** Maximum bytes of a decompressed block, and of all. Blocks usually have 4 KiB. */
+/** Maximum bytes of a decompressed block, and of all blocks together. Blocks usually have 4 KiB. */
 const longest = { block: 16 * 2 ** 20, all: 256 * 2 ** 20 };
 
 const logBlock = 32_768;
 const logHeader = 7;
-/** Types of log records: a whole one, or parts of a longer one. */
+/** Types of log records: a complete record, or the first, a middle or the last part of a longer record. */
 const part = { full: 1, first: 2, middle: 3, last: 4 };
 
-/** Tags of the manifest entries that are used. */
+/** Tags of those manifest entries that the reader uses. */
 const editTag = { log: 2, deletedTable: 6, newTable: 7 };
 /** Fields of manifest entries by tag. Entries for tables start with a level and a number. */
 const editFields: Readonly<Record<number, readonly ("varint" | "sized")[]>> = {
@@ -34,7 +34,7 @@ const editFields: Readonly<Record<number, readonly ("varint" | "sized")[]>> = {
 
 const footerLength = 48;
 const tableMagic = 0xdb4775248b80fb57n;
-/** Type and checksum after each block. */
+/** Bytes after each block: 1 byte for the compression, 4 bytes for the checksum. */
 const blockTrailer = 5;
 const compression = { none: 0, snappy: 1 };
 
@@ -150,7 +150,7 @@ class LevelDbReader {
   }
 }
 
-/** Yields the records of a log. Stops at a record that is incomplete. */
+/** Yields the records of a log. Stops at the first record that is incomplete or invalid. */
 function* readLog(log: Buffer): Generator<Buffer, void, undefined> {
   let parts: Buffer[] = [];
   for (let at = 0; at + logHeader <= log.length; ) {

@@ -39,7 +39,7 @@ function writeBatch(entries: readonly LevelDbEntry[], sequence: number): Buffer 
   return Buffer.concat([head, ...entries.flatMap(([key, value]) => [put, sized(key), sized(value)])]);
 }
 
-/** Splits records at the boundaries of the log's blocks. */
+/** Encodes records as a log. Splits records at the boundaries of the log's blocks. */
 function writeLog(records: readonly Buffer[]): Buffer {
   const parts: Buffer[] = [];
   let blockLeft = logBlock;

@@ -1,7 +1,7 @@
 import { type LevelDbFiles, readLevelDb } from "./leveldb-reader.ts";
 import { type LevelDbEntry, writeLevelDb } from "./leveldb-writer.ts";
 
-/** Items of a site's localStorage. */
+/** localStorage items of an origin. */
 export interface OriginStorage {
   readonly origin: string;
   readonly localStorage: readonly { readonly name: string; readonly value: string }[];
@@ -20,7 +20,10 @@ const encodings = { utf16: 0, latin1: 1 };
 /** Microseconds between 1601, from which Chromium counts, and 1970. */
 const epochOffset = 11_644_473_600_000_000n;
 
-/** Reads the localStorage of all sites. Skips storage of embedded sites that is separate per embedding site. */
+/**
+ * Reads the localStorage of all origins. Skips partitioned storage, which belongs to an origin embedded in another
+ * site.
+ */
 export function readLocalStorage(files: LevelDbFiles): OriginStorage[] {
   const origins = new Map<string, { name: string; value: string }[]>();
   for (const [key, value] of readLevelDb(files)) {
@@ -47,7 +50,7 @@ export function writeLocalStorage(origins: readonly OriginStorage[], now: number
   return writeLevelDb(entries);
 }
 
-/** Encodes Chromium's message about an origin: time of the last change (field 1), and size (field 2). */
+/** Encodes Chromium's message about an origin: time of the last change (field 1), and size in bytes (field 2). */
 function writeMeta(now: number, bytes: number): Buffer {
   return Buffer.concat([
     Buffer.from([1 << 3]),

@@ -1,6 +1,6 @@
 import { ByteReader } from "./byte-reader.ts";
 
-/** Decompresses Snappy's raw format. Throws if the output would exceed `longest` bytes. */
+/** Decompresses Snappy's raw format. Throws if the input is malformed or the output would exceed `longest` bytes. */
 export function decompressSnappy(compressed: Buffer, longest: number): Buffer {
   const input = new ByteReader(compressed);
   const length = input.varint();

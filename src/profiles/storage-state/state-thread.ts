@@ -20,18 +20,18 @@ export const longestState = 16 * 2 ** 20;
 /** Milliseconds for one task. 16 MiB take less than a second. */
 const taskMs = 20_000;
 
-/** Concurrent threads. */
+/** Maximum number of concurrent threads. */
 const atOnce = 2;
 
-/** Megabytes of a thread's heap, in addition to its buffers. */
+/** Maximum megabytes of a thread's heap, in addition to its buffers. */
 const resourceLimits = { maxOldGenerationSizeMb: 384, maxYoungGenerationSizeMb: 32 };
 
 const program = new URL("./state-worker.ts", import.meta.url);
 
 /**
  * Creates the converter between profile stores and storage states. Each task runs in its own thread, because profiles
- * come from hostile pages and may be large. Throws `validation-failed` for an invalid state, and `conflict` for a store
- * that cannot be read.
+ * come from hostile pages and may be large. Throws `validation-failed` for an invalid state, and `conflict` if the
+ * conversion fails or takes longer than `taskMs`.
  */
 export function createStateConverter(): (task: StateTask) => Promise<Uint8Array> {
   const limit = createLimiter(atOnce);

@@ -40,7 +40,7 @@ function writeStore(json: Uint8Array, now: number): StateAnswer {
   if ("faults" in result) return result;
   const { cookies, origins } = result.state;
   const files = [...writeLocalStorage(origins, now)].map(([name, content]) => [directory + name, content] as const);
-  // Any version of the browser can read these files.
+  // `browserMajor` is 0, because any version of the browser can read these files.
   const manifest = { format: 1, engine: "chromium", browserMajor: 0, cookies: cookies.map(toBrowserCookie) } as const;
   return { bytes: zstdCompressSync(Buffer.concat([writeManifest(manifest), writeTar(new Map(files))])) };
 }

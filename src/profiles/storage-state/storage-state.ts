@@ -87,7 +87,10 @@ export function createStorageState({ db, limits, clock, sealer }: StorageStatePa
     throw fail("storage-quota-exceeded", { used_bytes: used, cap_bytes: cap, tier: name }, { detail });
   }
 
-  /** Makes a store the content of the profile, unless a session uses the profile. */
+  /**
+   * Makes a store the content of the profile. Throws `conflict` if a session uses or is still saving the profile, and
+   * `storage-quota-exceeded`.
+   */
   async function replace(call: Call, id: string, store: UploadedStore): Promise<void> {
     const { accountId } = call.principal;
     await db.transaction(async (tx) => {

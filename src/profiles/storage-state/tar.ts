@@ -1,6 +1,6 @@
 const block = 512;
 
-/** Maximum bytes of all files that are read. */
+/** Maximum bytes of all files of the directory together. */
 const longestKept = 128 * 2 ** 20;
 
 /** Reads the files of a directory in a tar archive. Names are relative to the directory. Skips everything else. */
