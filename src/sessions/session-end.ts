@@ -101,8 +101,8 @@ export async function endSession(
 }
 
 /**
- * Ends the sessions that are running, and returns their number. Statements are pipelined: the number of round trips
- * does not depend on the number of sessions.
+ * Ends those of the sessions that are running, and returns their number. Statements are pipelined: the number of round
+ * trips does not depend on the number of sessions.
  */
 export async function endSessions(
   parts: SessionEndParts,

@@ -15,7 +15,7 @@ import { endSessions, type SessionEndParts } from "./session-end.ts";
 
 /** Milliseconds until the next check of an account that still has sessions beyond their quota. */
 const checkAgainAfter = 1_000;
-/** Maximum accounts per check. */
+/** Maximum number of accounts per run of the task. */
 const atOnce = 1_000;
 
 const minuteMs = 60_000;
@@ -31,15 +31,17 @@ export interface SessionQuotaParts extends SessionEndParts, Pick<PlatformParts, 
  */
 export interface SessionQuota {
   /**
-   * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if the account was just disabled.
-   * Otherwise schedules a check for the time at which the account, with one more session, could use up its minutes.
+   * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if the account is disabled. Otherwise
+   * schedules a check for the next time at which the account, with one more session, could reach a reported amount or
+   * its quota.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
   readonly task: DueTask;
 }
 
 /**
- * Returns when the sessions together will have used the next higher amount; `Infinity` if there is no higher amount.
+ * Returns the next time at which the sessions together will have used one of the amounts (milliseconds). In ms since
+ * the epoch; `Infinity` if all amounts are already used.
  */
 function nextCrossing(amounts: readonly number[], usedMs: number, sessions: number, now: number): number {
   const ahead = amounts.filter((amount) => amount > usedMs);
@@ -47,20 +49,26 @@ function nextCrossing(amounts: readonly number[], usedMs: number, sessions: numb
 }
 
 /**
- * Creates the quota. Usage is not counted continuously. Instead a check is scheduled for the earliest time at which an
- * account's sessions could reach the next amount. Events that make that time earlier reschedule the check; a check that
- * runs too early reschedules itself.
+ * Creates the quota. Usage is not counted continuously. Instead a check is scheduled for the next time at which an
+ * account's sessions could reach a reported amount or their quota. Events that make that time earlier reschedule the
+ * check; a check that runs too early reschedules itself.
  */
 export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
   const { db, clock, log, limits } = parts;
 
   const quotaOf = (account: Entitlement): number => limits.of(account).monthlySessionMinutes * minuteMs;
 
-  /** Quota for a session. If its account's tier is lowered, the limit at the session's creation still applies. */
+  /**
+   * Quota of a session in milliseconds. If its account's tier is lowered, the limit at the session's creation still
+   * applies.
+   */
   const quotaOfSession = (account: Entitlement, { tier }: MonthUsage["running"][number]): number =>
     Math.max(quotaOf(account), quotaOf({ ...account, tier }));
 
-  /** Returns when the quota or usage changes by itself: at the end of the month, or when an override expires. */
+  /**
+   * Returns the next time at which quota or usage changes without an event: the end of the month, or the expiry of an
+   * override. In ms since the epoch.
+   */
   function validUntil(account: Entitlement): number {
     const ends = limits.overrides(account).map(({ expiresAt }) => Date.parse(expiresAt));
     return Math.min(monthAt(clock.now()).endsAt, ...ends);
@@ -82,7 +90,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     scheduleCheck(tx, accountId, Math.min(crossing, validUntil(account)));
   }
 
-  /** Ends the sessions of an account that have used up their quota. Returns the sessions that continue. */
+  /** Ends the live sessions whose quota is used up. Returns the sessions that continue. */
   async function endUsedUp(tx: Tx, account: Entitlement, { usedMs, running }: MonthUsage) {
     const isUsedUp = (session: MonthUsage["running"][number]) => usedMs >= quotaOfSession(account, session);
     // A session that is not live yet has used nothing, and is ended by a check after it is live.

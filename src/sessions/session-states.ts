@@ -12,7 +12,7 @@ interface Transition {
   readonly to: StoredSessionStatus;
 }
 
-/** Statuses of sessions that have not ended; these sessions count towards the tier's limit. */
+/** Statuses of sessions that have not ended. Sessions with these statuses count towards the tier's limit. */
 export const runningStatuses = ["provisioning", "live", "paused"] as const satisfies readonly StoredSessionStatus[];
 
 /** All transitions. `destroyed` and `errored` are final. */

@@ -17,8 +17,8 @@ import { isEnded } from "./session-states.ts";
 import { findRunningOf, lockRunning, lockSession, overdueExist, type SessionRow, transition } from "./store.ts";
 
 /**
- * Milliseconds that a live session may be missing from its worker before it is ended. If the session has ended on the
- * worker, the worker's report arrives sooner.
+ * Milliseconds that a live or paused session may be missing from its worker before it is ended. If the session has
+ * ended on the worker, the worker's report arrives sooner.
  */
 const missingFor = 6_000;
 
@@ -30,7 +30,7 @@ export interface SessionKeeperParts extends SessionEndParts, Pick<PlatformParts,
 /** Creates the handler of session ends and changes that the fleet reports. */
 export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
   const { db, clock, events, bus } = parts;
-  /** When a session was first missing from its worker, by session. */
+  /** Time at which a session was first missing from its worker (`clock.monotonic`), by session. */
   const missing = new IdleMap<string, number>(10 * missingFor, parts);
 
   /** Applies a worker event to its locked session. */
@@ -78,7 +78,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     tx.afterCommit(() => bus.publish("session-changed", sessionId));
   }
 
-  /** Ends sessions that have been missing from their worker for `missingFor`. */
+  /** Ends sessions that have been missing from their worker for longer than `missingFor`. */
   async function endMissing(workerId: string, running: readonly string[], held: ReadonlySet<string>): Promise<void> {
     const now = clock.monotonic();
     for (const id of running) {

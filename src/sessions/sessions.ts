@@ -37,9 +37,15 @@ export interface SessionsParts extends Omit<SessionLaunchParts & FetchParts, "sl
 export interface Sessions extends SessionCommands {
   /** Launches a session, and resolves when it is live. */
   launch(caller: SessionCreator, request: CreateSessionRequest, connection?: ConnectionPlan): Promise<Session>;
-  /** Returns the live or paused session that a connecting client named; undefined if none. Waits for its launch. */
+  /**
+   * Returns the identifier of the live or paused session that a connecting client named; undefined if there is none.
+   * Waits while the session is being launched.
+   */
   findNamed(caller: SessionCaller, name: string): Promise<string | undefined>;
-  /** Returns a session. Throws `not-found`, or `session-destroyed` for an ended one unless `includeEnded`. */
+  /**
+   * Returns a session. Throws `not-found`. Throws `session-destroyed` for an ended session, unless `includeEnded` is
+   * true.
+   */
   find(caller: SessionCaller, id: string, includeEnded?: boolean): Promise<SessionRow>;
   /** Throws like `find`, but reads a cache of routes, which is usually at most 5 s old. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
@@ -71,7 +77,7 @@ export function createSessions(parts: SessionsParts): Sessions {
   const launch = createSessionLaunch({ ...parts, slotQueue });
   const workerCommands = createWorkerCommands(routes, channels);
 
-  /** Limits of the caller's account, read again if the cached limits would reject the request. */
+  /** Returns the limits of the caller's account. Reads them again if the cached limits would reject the request. */
   async function limitsFor({ principal }: SessionCaller, { timeoutSeconds = 0 }: CreateSessionRequest): Promise<Tier> {
     const known = limits.of(principal);
     if (timeoutSeconds <= known.longestSessionSeconds) return known;

@@ -54,7 +54,10 @@ interface SessionCondition {
   readonly placementEpoch?: bigint;
 }
 
-/** Milliseconds after which a session that is still provisioning is ended. Both attempts of a launch are shorter. */
+/**
+ * Milliseconds after which a session that is still provisioning is ended. Both attempts of a launch together are
+ * shorter.
+ */
 export const provisionWithin = 90_000;
 
 /** Milliseconds after expiry until the service ends a session that its worker has not ended. */
@@ -119,7 +122,7 @@ export interface SessionChanges {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** Changes a locked session. Returns it with the milliseconds until it expires. */
+/** Changes a locked session. Returns the session with the milliseconds until it expires. */
 export async function updateSession(
   tx: Tx,
   id: string,
@@ -142,7 +145,8 @@ export async function updateSession(
 }
 
 /**
- * Moves a session that is being launched to another worker; undefined if the session has ended or was moved meanwhile.
+ * Moves a session that is being launched to another worker. Returns undefined if the session has ended or was moved
+ * meanwhile.
  */
 export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession, workerId: string) {
   return tx.sql
@@ -155,7 +159,7 @@ export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession,
     .executeTakeFirst();
 }
 
-/** Changes the status of a session; undefined if its status or a condition does not allow the transition. */
+/** Changes the status of a session. Returns undefined if its status or a condition does not allow the transition. */
 export async function transition(
   tx: Tx,
   id: string,
@@ -276,7 +280,7 @@ export async function findSession(db: Queryable, id: string, accountId: string):
     .executeTakeFirst();
 }
 
-/** Finds the running session that a connecting client of the account named. */
+/** Finds the identifier of the running session that a connecting client of the account named. */
 export async function findNamed(db: Queryable, accountId: string, name: string): Promise<string | undefined> {
   const row = await db.sql
     .selectFrom("sessions")
@@ -293,7 +297,7 @@ export interface SessionListQuery {
   readonly status: StoredSessionStatus | undefined;
   /** A session must have all of these labels. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Returns only sessions older than this identifier. */
+  /** Identifier of a session. Only older sessions are returned. */
   readonly before: string | undefined;
   readonly limit: number;
 }

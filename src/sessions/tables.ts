@@ -38,26 +38,26 @@ export interface SessionsTable {
   ended_reason: StoredEndedReason | null;
   pause_reason: string | null;
   expires_at: Date;
-  /** When a row that is still provisioning is swept. */
+  /** Time at which the session is ended if it is still provisioning. */
   provision_by: Date;
   worker_id: string;
   placement_epoch: BigInteger;
   control_epoch: ColumnType<string, bigint | number | string | undefined, bigint | number | string>;
   /** Client that holds control; null if there is none. */
   control_holder: ColumnType<string | null, undefined, string | null>;
-  /** When control expires. */
+  /** Time at which control expires. */
   control_lapses_at: ColumnType<Date | null, undefined, Date | null>;
-  /** When the control holder took control or last sent input. */
+  /** Time at which the control holder took control or last sent input. */
   control_input_at: ColumnType<Date | null, undefined, Date | null>;
   /** The agent session that drives the session. */
   agent_session_id: ColumnType<string | null, undefined, string | null>;
   /** Name of a session that a connecting client created. Unique among the running sessions of the account. */
   connect_name: ColumnType<string | null, string | null, never>;
-  /** Number of updates by clients. The worker ignores timeouts with an earlier number. */
+  /** Number of updates by clients. The worker ignores timeouts with a lower number. */
   timeouts_number: Generated<number>;
   /** Level of the session's log; null for sessions created before logs existed. */
   logs: ColumnType<StoredLogLevel | null, StoredLogLevel, never>;
-  /** User that created the session, or key if the key has no user; null if unknown. */
+  /** Identifier of the user who created the session, or of the key if the key has no user; null if unknown. */
   made_by: ColumnType<string | null, string | null, never>;
   /** Tier of the account at creation; its limits apply to the session. */
   tier: ColumnType<string, string, never>;
@@ -88,13 +88,16 @@ interface ConnectTicketsTable {
   used_at: Date | null;
 }
 
-/** Creates that wait at the concurrency limit of their account. A crash of PostgreSQL empties this unlogged table. */
+/**
+ * Sessions and fetches that wait at the concurrency limit of their account. A crash of PostgreSQL empties this unlogged
+ * table.
+ */
 interface SlotWaitsTable {
-  /** Id of the session to create. */
+  /** Identifier of the session or fetch. */
   id: string;
   account_id: string;
   position: Generated<string>;
-  /** Extended while the gateway of the create runs. */
+  /** Expiry of the place. The gateway extends it while the session or fetch waits. */
   waits_until: Date;
 }
 

@@ -15,7 +15,7 @@ export interface NewCdpToken {
   /** The key or login that created the token. */
   readonly createdBy: string;
   readonly secretHash: Buffer;
-  /** Until when the token accepts new connections. */
+  /** Time until which the token accepts new connections. */
   readonly opensUntil: Date;
 }
 
@@ -58,7 +58,7 @@ export async function sweepCdpTokens(db: Database): Promise<void> {
     .execute();
 }
 
-/** Creates the bearer kind of CDP tokens. A token ends with the key or login that created it. */
+/** Creates the bearer kind of CDP tokens. A token is valid only while the key or login that created it is valid. */
 export function cdpTokenBearers(db: Database): BearerKind {
   return {
     prefix: cdpTokenText.prefix,

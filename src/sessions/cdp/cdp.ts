@@ -38,7 +38,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
   const addressOf = (sessionId: string, token?: string): string =>
     `${config.publicUrl.replace(/^http/, "ws")}/v1/sessions/${sessionId}/cdp${token === undefined ? "" : `/${token}`}`;
 
-  /** Throws if the session is not the caller's or has ended. */
+  /** Throws if the session does not belong to the caller, or has ended. */
   async function assertOpen(call: Call, id: string): Promise<void> {
     const { sessionId = id } = call.principal;
     if (sessionId !== id) throw noSession();
@@ -67,7 +67,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       await db.transaction(async (tx) => {
         await revokeCdpTokens(tx, sessionId, new Date(clock.now()));
         call.audit(tx, { subject: sessionId });
-        // The session's identifier makes gateways check all its tokens again.
+        // Gateways check all tokens of a session again when its identifier is published.
         tx.afterCommit(() => bus.publish("bearer-changed", sessionId));
       });
       return create(EmptySchema);

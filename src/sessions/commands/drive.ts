@@ -12,7 +12,7 @@ const retryEvery = 1_000;
 
 type Answer = MessageInitShape<typeof DriveResponseSchema>;
 
-/** Opens a stream of commands. The first command names the session. */
+/** Opens a stream of commands. The first message names the session. */
 export type Drive = (call: Call, first: DriveRequest) => Promise<Conversation<DriveRequest, Answer>>;
 
 export function createDrive(sessions: Sessions): Drive {
@@ -38,7 +38,7 @@ export function createDrive(sessions: Sessions): Drive {
     }
   }
 
-  /** Streams the session's events until the session ends, and retries after failures. */
+  /** Streams the session's events until the session ends, and retries after internal failures. */
   async function* unsolicited(caller: Call, id: string, signal: AbortSignal): AsyncGenerator<Answer> {
     let after: string | undefined;
     while (!signal.aborted) {

@@ -33,7 +33,10 @@ export interface FileCommands {
   /** Reads a file. Throws if the session ends meanwhile. */
   read(caller: SessionCaller, id: string, name: string): AsyncIterable<FileChunk>;
   delete(caller: SessionCaller, id: string, name: string): Promise<void>;
-  /** Lists files, last changed first. `before` is the position of the last file of the previous page. */
+  /**
+   * Lists files, last changed first. `before` is the position of the last file of the previous list page, or 0 for the
+   * first list page.
+   */
   list(caller: SessionCaller, id: string, page: { limit: number; before: bigint }): Promise<readonly ListedFile[]>;
 }
 

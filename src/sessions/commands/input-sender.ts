@@ -4,7 +4,7 @@ import type { InputEvent } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import { within } from "../../platform/deadline.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 
-/** Maximum units of input queued for the worker. Beyond this, `send` returns a promise. */
+/** Maximum units of input queued for the worker. At this number, `send` returns a promise. */
 const max = 256;
 
 /** Characters of text that count as one unit. Each part and each event also counts as one unit. */
@@ -111,8 +111,8 @@ export class InputSender {
   }
 
   /**
-   * Sends the remaining input, and releases pressed keys and buttons. Resolves when the worker has acknowledged all of
-   * it, or after `closeWithin`.
+   * Sends the remaining input, and releases pressed keys and buttons. Resolves when the worker has acknowledged all
+   * input, or after `closeWithin`.
    */
   async close(): Promise<void> {
     if (this.#usedAt !== undefined) void this.#add({ events: [], release: true }, this.#receipt.sequence);

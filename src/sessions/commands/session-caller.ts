@@ -9,7 +9,7 @@ export interface SessionCaller {
     KeyHolder;
   /** Aborts when the result is no longer needed. */
   readonly signal: AbortSignal;
-  /** When the result is no longer needed, in milliseconds of `performance.now()`; `Infinity` if unknown. */
+  /** Time at which the result is no longer needed, in milliseconds of `performance.now()`; `Infinity` if unknown. */
   readonly deadline: number;
   readonly requestId: string;
   /** W3C trace context. */
@@ -23,7 +23,10 @@ export interface SessionCaller {
   readonly variables?: readonly SecretVariable[];
   /** Marks the response as that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
-  /** Writes the audit entry. Undefined if the session command is only a part of the call. */
+  /**
+   * Writes the audit entry. Undefined if the session command is only a part of the client's call, or for internal
+   * callers.
+   */
   audit?(tx: Tx, entry: AuditEntry): void;
   /** Counts a stream towards the session's limit. Throws `tier-limit` if there are too many streams. */
   joinSession?(sessionId: string): Promise<void>;
@@ -44,11 +47,14 @@ export type PersonCaller = SessionCaller & Required<Pick<SessionCaller, "clientI
 
 /** Caller that creates a session. Repeated attempts create only one session. */
 export interface SessionCreator extends SessionCaller, MethodAttempt {
-  /** Charges for the launch once the session has a slot, even if the launch then fails. */
+  /** Charges for the launch. Called once the session is placed on a worker, even if the launch fails later. */
   charge?(): void;
 }
 
-/** Strips the idempotency key: internal commands must not be deduplicated against the client's call. */
+/**
+ * Returns the caller of internal commands during a call. The idempotency key is left out, because internal commands
+ * must not be deduplicated against the client's call.
+ */
 export function callerOf({ principal, signal, deadline, requestId, traceparent }: Call): SessionCaller {
   return { principal, signal, deadline, requestId, traceparent };
 }

@@ -42,12 +42,12 @@ import type { PersonCaller, SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
-/** Milliseconds to wait until a worker's report is stored. Usually 20 to 120 ms suffice. */
+/** Milliseconds to wait until a worker's report is stored. Reports usually arrive within 20 to 120 ms. */
 const reportTimeout = 1_000;
 
 type StateOf = Pick<GetSessionStateRequest, "id"> & { readonly brief?: boolean };
 
-/** Commands on sessions. A command without a parameter `id` finds the session by the `id` of its request. */
+/** Commands on sessions. A command without a parameter `id` takes the identifier of the session from its request. */
 export interface SessionCommands {
   navigate(caller: SessionCaller, request: NavigateRequest): Promise<NavigateResponse>;
   interact(caller: SessionCaller, request: InteractRequest): Promise<InteractResponse>;
@@ -59,7 +59,7 @@ export interface SessionCommands {
   captureStream(caller: SessionCaller, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
-  /** Streams small pictures of the active page of a session. */
+  /** Streams thumbnails of the active page of a session. */
   thumbnails(caller: SessionCaller, id: string): AsyncIterable<Thumbnail>;
   /** Notifies the worker of the control holder. Resolves when no input of the previous holder can reach the page. */
   notifyControl(caller: SessionCaller, id: string): Promise<void>;
@@ -111,7 +111,10 @@ async function* proxyCdpRequests(
   yield create(ProxyCdpRequestSchema, { closed: true });
 }
 
-/** Attaches the command context to the first part, and again after the control epoch has increased. */
+/**
+ * Attaches the stream names to the first part. Attaches the command context to the first part, and again after the
+ * control epoch has increased.
+ */
 async function* inputParts(
   names: Pick<InputPart, "streamId" | "clientId">,
   parts: AsyncIterable<SentPart>,

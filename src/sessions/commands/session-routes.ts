@@ -32,7 +32,7 @@ export interface SessionRoutes {
   forget(id: string): void;
   /** Registers a listener for the end of a session. Returns a function that removes it. */
   onEnd(id: string, listener: () => void): () => void;
-  /** Waits until the session has the expected status or the time is up. Throws `not-found`. */
+  /** Waits until `isReached` returns true for the status of the session, or the time is up. Throws `not-found`. */
   awaitStatus(
     which: { readonly id: string; readonly accountId: string; readonly milliseconds: number },
     isReached: (status: StoredSessionStatus) => boolean,
@@ -41,10 +41,13 @@ export interface SessionRoutes {
   stop(): void;
 }
 
-/** Limits of the route cache (see `FreshCacheOptions`). Times are in milliseconds. */
+/** Milliseconds for which a cached route is used. */
 const freshFor = 5_000;
+/** Milliseconds for which a cached route is used while the database is unavailable. */
 const staleFor = 60_000;
+/** Milliseconds to wait for the database before an older cached route is used. */
 const patience = 300;
+/** Maximum number of cached routes. */
 const capacity = 10_000;
 
 const sessionId = idPattern("ses");

@@ -80,7 +80,7 @@ interface CommandTraits {
   readonly conflictsWithTurn?: boolean;
 }
 
-/** Duration of a streamed response. */
+/** Properties of a command with a streamed response. */
 export interface StreamTraits extends Pick<CommandTraits, "isEndless"> {
   /** Signal that ends the stream in place of the caller's, if the reader may stop before the client leaves. */
   readonly until?: AbortSignal;
@@ -114,7 +114,7 @@ export function isConnectionLost(error: unknown): boolean {
   return !isProblem && error.code !== status.DEADLINE_EXCEEDED;
 }
 
-/** Throws `conflict` if a client acts on the page during an agent's turn. */
+/** Throws `conflict` if a client acts through the API during an agent's turn while no person holds control. */
 function assertNoTurn({ stepId, clientId }: SessionCaller, { row, holderClientId }: SessionRoute): void {
   const { running_turn_id: turn } = row;
   if (stepId !== undefined || clientId !== undefined || turn === null || holderClientId !== "") return;
@@ -194,8 +194,9 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   /**
-   * After the loss of a connection, waits until the session has ended, or the worker is reachable again, or the time is
-   * up. Returns a failure, because the result of the command is unknown.
+   * After the loss of a connection, waits until the session has ended, the worker is reachable again, or the time is
+   * up. Throws `session-destroyed` if the session has ended. Otherwise returns a failure, because the result of the
+   * command is unknown.
    */
   async function awaitWorkerState(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
@@ -210,7 +211,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     return fail("driver-error", { worker_lost: true }, { detail });
   }
 
-  /** Determines the failure that a failed command reports. */
+  /** Returns the failure to report for a failed command. Throws `session-destroyed` if the session has ended. */
   async function toReportedFailure(
     error: unknown,
     caller: SessionCaller,

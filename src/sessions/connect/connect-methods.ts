@@ -100,7 +100,7 @@ interface FoundSession {
   readonly isOwn: boolean;
 }
 
-/** Returns the session that the options select, or launches it. */
+/** Returns the session that the options select. If they name none that runs, launches the session. */
 async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOptions): Promise<FoundSession> {
   const { sessions, bus, clock } = parts;
   const { sessionId, name } = options;
@@ -122,7 +122,10 @@ async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOpt
   }
 }
 
-/** Returns the running session with a name. Asks its worker too, because the row shows the end up to 120 ms late. */
+/**
+ * Returns the identifier of the running session with a name. Asks its worker too, because the row shows the end up to
+ * 120 ms late.
+ */
 async function findNamed(sessions: Sessions, call: Call, name: string): Promise<string | undefined> {
   const id = await sessions.findNamed(call, name);
   if (id === undefined) return undefined;
@@ -149,7 +152,10 @@ async function launch(parts: ConnectParts, call: Call, options: ConnectOptions):
   throw fail("session-timeout", {}, { detail: "the client disconnected while its session was launched" });
 }
 
-/** Relays the client's messages. If the relay ends before the connection is confirmed, ends a session of its own. */
+/**
+ * Relays the client's messages. If the relay ends before the connection is confirmed, ends a session that was launched
+ * for this client only.
+ */
 async function* relay(
   sessions: Sessions,
   call: Call,

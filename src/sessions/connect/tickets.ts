@@ -45,7 +45,10 @@ export async function useTicket(db: Queryable, id: string, optionsHash: Buffer):
   return used !== undefined;
 }
 
-/** Deletes expired unused tickets, and used ones whose connections have ended: no session runs longer than a day. */
+/**
+ * Deletes unused tickets after 10 minutes. Deletes used tickets after 25 hours, because a connection lasts at most as
+ * long as a session: a day.
+ */
 export async function sweepTickets(db: Database): Promise<void> {
   await sql`
     delete from connect_tickets
@@ -53,7 +56,10 @@ export async function sweepTickets(db: Database): Promise<void> {
       or (used_at is null and created_at < app_now() - interval '10 minutes')`.execute(db.sql);
 }
 
-/** Creates the bearer kind of tickets. A ticket has the rights of its key, for connecting only, and ends with its key. */
+/**
+ * Creates the bearer kind of tickets. A ticket allows only connecting, has the rights of its key, and is valid only
+ * while its key is valid.
+ */
 export function ticketBearers(db: Database): BearerKind {
   const keys = keyBearers(db);
   return {

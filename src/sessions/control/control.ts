@@ -34,11 +34,14 @@ export interface Takeover {
 export interface Controls {
   /** Locks a running session, releasing expired control. Throws `not-found` or `session-destroyed`. */
   lock(tx: Tx, sessionId: string, accountId: string): Promise<ControlRow>;
-  /** Grants control of a locked session. Throws `pair-mode-conflict` with the current holder. */
+  /**
+   * Grants control of a locked session to a client, or renews its control. Throws `pair-mode-conflict` with the current
+   * holder.
+   */
   take(tx: Tx, row: ControlRow, clientId: string): Promise<Takeover>;
   /** Hands control back. Throws `pair-mode-invalid-transition` if the client does not hold control. */
   handBack(tx: Tx, row: ControlRow, clientId: string): Promise<ControlRow>;
-  /** Releases control, whoever holds it. */
+  /** Releases control from any holder. */
   release(tx: Tx, row: ControlRow): Promise<ControlRow>;
   /** Releases expired control. */
   readonly sweep: DueTask;

@@ -13,7 +13,7 @@ const times = { page: 30_000, launch: 30_000 };
 /** Milliseconds for connecting to the worker. */
 export const fetchConnectMs = 2_000;
 
-/** Milliseconds for the worker's response. */
+/** Milliseconds that the gateway waits for the worker's response after the worker's own timeout. */
 export const fetchMarginMs = 5_000;
 
 /** A validated fetch. Fetches of an account with the same `plan` can share a browser. */
@@ -22,7 +22,7 @@ export interface FetchOrder {
   readonly request: FetchRequest;
   readonly plan: BrowserPlan;
   readonly optionsHash: Buffer;
-  /** Milliseconds for the worker to respond. */
+  /** Milliseconds for the worker to launch the browser and read the page. */
   readonly timeoutMs: number;
 }
 

@@ -31,16 +31,16 @@ export interface PlacedFetch extends FetchBrowser {
 /** Attempt to place a fetch. */
 interface Attempt {
   readonly id: Id<"fet">;
-  /** Whether the fetch waits at the account's limit. */
+  /** Whether the fetch is in the queue at the account's limit. */
   readonly isQueued: boolean;
-  /** Worker that has refused the fetch. */
+  /** Worker on which the fetch has failed. */
   readonly except: string | undefined;
 }
 
 /** Creates the functions that place fetches on workers, and end them. */
 export function createFetchPlacement(parts: FetchPlacementParts) {
   const { db, bus, ids, log, limits, quota } = parts;
-  /** Worker of each account's last fetch. The worker may still have the browser. */
+  /** Worker of each account's last fetch. The worker may still have the browser of the account. */
   const lastWorkers = new IdleMap<string, string>(keptFor, parts);
 
   /**
@@ -97,7 +97,7 @@ export function createFetchPlacement(parts: FetchPlacementParts) {
     return placed;
   }
 
-  /** Ends a fetch, and adds its time to the account's usage: whole seconds, at least one. */
+  /** Ends a fetch. If `usedMs` is set, adds the time to the account's usage: whole seconds, at least one. */
   async function end({ call }: FetchOrder, { id }: PlacedFetch, usedMs: number | undefined): Promise<void> {
     const { accountId } = call.principal;
     try {
@@ -112,7 +112,7 @@ export function createFetchPlacement(parts: FetchPlacementParts) {
         });
       });
     } catch (error) {
-      // The row expires by itself, and the client still receives the result.
+      // The row expires without this transaction, and the client still receives the result.
       log.warn({ err: error, account_id: accountId }, "failed to end a fetch");
     }
   }

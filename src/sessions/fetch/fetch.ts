@@ -27,7 +27,7 @@ export function createFetch(parts: FetchParts): FetchPage {
   const checkProxy = createProxyCheck(parts);
   const { placeFetch, end, lastWorkers } = createFetchPlacement(parts);
 
-  /** Runs the fetch on its worker, or on another if the worker refused it. */
+  /** Runs the fetch on its worker, or on another worker if the first worker could not run the fetch. */
   async function run(order: FetchOrder): Promise<StartedFetch> {
     let placed = await placeFetch(order);
     order.call.charge();
@@ -63,7 +63,7 @@ export function createFetch(parts: FetchParts): FetchPage {
   };
 }
 
-/** Whether to try another worker, because this worker was lost, full, or could not launch a browser. */
+/** Returns whether to try another worker, because this worker was lost, was full, or could not launch a browser. */
 function canRunElsewhere(error: unknown): boolean {
   const { slug, extensions } = statusToFailure(error);
   return slug === "capacity-unavailable" || extensions.launch_failed === true || isConnectionLost(error);
@@ -78,7 +78,7 @@ function toFailure(error: unknown): Failure {
   return fail("driver-error", { worker_lost: true }, { detail, cause: error });
 }
 
-/** Collects a streamed fetch into one response. */
+/** Collects a streamed fetch into one response. Calls `hold` with the bytes received so far. */
 export async function collectFetch(
   parts: AsyncIterable<FetchStreamResponse>,
   hold: (bytes: number) => void,

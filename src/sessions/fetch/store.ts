@@ -22,7 +22,7 @@ export interface FetchBrowser {
   readonly worker: WorkerAddress;
 }
 
-/** Finds a browser of the account in which fetches with these options run, and which can run another. */
+/** Finds a browser of the account in which fetches with these options run, and which can run one more fetch. */
 export async function findSharedBrowser(
   tx: Tx,
   accountId: string,
@@ -44,7 +44,7 @@ export async function findSharedBrowser(
   return { browserId: row.browser_id, worker };
 }
 
-/** Inserts a fetch that begins now. Does not wait for the result. */
+/** Inserts a fetch that begins now. The commit waits for the statement. */
 export function insertFetch(tx: Tx, fetch: NewFetch): void {
   tx.send(
     tx.sql.insertInto("fetches").values({
@@ -60,7 +60,10 @@ export function insertFetch(tx: Tx, fetch: NewFetch): void {
   );
 }
 
-/** Deletes a fetch that has ended. Returns the time of its end in Unix milliseconds; undefined if it had lapsed. */
+/**
+ * Deletes a fetch. Returns the present time in ms since the epoch, as the end of the fetch. Returns undefined if the
+ * row was already deleted, because the fetch had lapsed.
+ */
 export async function deleteFetch(tx: Tx, id: string): Promise<number | undefined> {
   const row = await tx.sql
     .deleteFrom("fetches")

@@ -26,8 +26,9 @@ export function assertFileName(name: string): void {
 }
 
 /**
- * Changes a file on its worker, outside any transaction. `run` writes the audit entry just before the change. The entry
- * is withdrawn if the change certainly failed. Thus a crash never leaves a change without an entry.
+ * Changes a file on its worker, outside any transaction. `run` writes the audit entry just before the change. If the
+ * change fails with a status below 500, the file is unchanged, and the entry is withdrawn. Thus a crash never leaves a
+ * change without an entry.
  */
 export async function changeFile<T>(
   { db, audit }: FileChangeParts,

@@ -37,14 +37,14 @@ interface LinkUse extends AsyncDisposable {
 
 const used = () => fail("expired-key", {}, { detail: "the link was already used: request a new link" });
 
-/** Returns the link of the caller, if any. Throws `not-found` if it is for another file. */
+/** Returns the caller's link, if any. Throws `not-found` if the link is for another file or method. */
 function linkOf({ principal }: Call, file: LinkedFile, method: FileLinkGrant["method"]): FileLinkGrant | undefined {
   const { fileLink: link, sessionId } = principal;
   if (!link || (sessionId === file.id && link.name === file.name && link.method === method)) return link;
   throw fail("not-found", {}, { detail: `the link is for another file, or does not allow ${method.toUpperCase()}` });
 }
 
-/** Creates the functions for one-time links to files. Callers without a link are not limited. */
+/** Creates the functions for one-time links to files. Callers without a link may use any file. */
 export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) {
   return {
     async create(call: Call, { id: sessionId, name, method }: CreateFileLinkRequest): Promise<FileLink> {
@@ -69,7 +69,7 @@ export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) 
       });
     },
 
-    /** Uses the caller's link. Throws `expired-key` if it was used before. */
+    /** Marks the caller's link as used, if any. Throws `expired-key` if the link was used before. */
     async begin(call: Call, { method, ...file }: LinkedFile & Pick<FileLinkGrant, "method">): Promise<LinkUse> {
       const link = linkOf(call, file, method);
       if (link && !(await useFileLink(db, link.id))) throw used();
@@ -84,7 +84,10 @@ export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) 
       };
     },
 
-    /** Yields a file. Marks the caller's link as used when bytes are read, so a HEAD request does not use the link. */
+    /**
+     * Yields a file. Marks the caller's link as used when bytes are read, so that a HEAD request does not use the link.
+     * Throws `expired-key` if the link was used before.
+     */
     async *readOnce(call: Call, file: LinkedFile, bodies: AsyncIterable<HttpBody>): AsyncGenerator<HttpBody> {
       const link = linkOf(call, file, "get");
       if (link && !(await isUnused(db, link.id))) throw used();

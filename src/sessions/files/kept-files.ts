@@ -11,7 +11,10 @@ interface KeptFilesRequest {
   readonly thrown: unknown;
 }
 
-/** Returns the files that an ended session had, from its stored log. Rethrows the error if they are not known. */
+/**
+ * Returns the files that an ended session had, from its stored log. Rethrows the error if the session has not ended or
+ * the log is not available.
+ */
 export async function listKeptFiles(
   parts: StoredLogParts,
   call: Call,

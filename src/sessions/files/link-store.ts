@@ -7,7 +7,7 @@ import { findTokens, type SessionTokenRow, tokenCredential } from "../cdp/sessio
 
 export const fileLinkText = tokenText("phl_", "fln");
 
-/** Scope of a link, which its creator needs. */
+/** Returns the scope of a link. The creator of the link needs the same scope. */
 export const scopeOfLink = (method: FileLinkGrant["method"]): string =>
   method === "put" ? "sessions:write" : "sessions:read";
 
@@ -71,7 +71,7 @@ export async function sweepFileLinks(db: Database): Promise<void> {
   await db.sql.deleteFrom("file_links").where("opens_until", "<", sql<Date>`app_now() - interval '1 hour'`).execute();
 }
 
-/** Creates the bearer kind of links. A link ends with the key or login that created it. */
+/** Creates the bearer kind of links. A link is valid only while the key or login that created it is valid. */
 export function fileLinkBearers(db: Database): BearerKind {
   return {
     prefix: fileLinkText.prefix,

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 
-/** A file to add to an archive, whose content is not known yet. */
+/** A file to add to an archive. Its size and checksum need not be known in advance. */
 export interface ZipEntry {
   readonly name: string;
   readonly modifiedAt: Date;

@@ -1,9 +1,9 @@
 import { type Failure, fail } from "../../platform/errors.ts";
 
-/** Seconds to wait before a retry when there was no slot. */
+/** Seconds after which clients should retry. */
 const retryAfter = 2;
 
-/** The failure if no worker has capacity. */
+/** The failure if no worker has a slot for the session or fetch. */
 export const noCapacity = (detail: string): Failure => fail("capacity-unavailable", {}, { detail, retryAfter });
 
 /**

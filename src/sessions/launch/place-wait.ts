@@ -12,7 +12,7 @@ const pollEvery = 100;
 
 export interface PlaceWaitParts extends CapacityWaitParts, Pick<PlatformParts, "bus" | "clock"> {
   readonly slotQueue: SlotQueue;
-  /** Milliseconds that a create waits for a slot of a worker. */
+  /** Maximum milliseconds that a session or fetch waits for a slot of a worker. */
   readonly queueMs: number;
 }
 
@@ -25,7 +25,7 @@ export type PlaceAttempt<Placed> =
 
 /** A session or fetch that needs a slot. */
 export interface PlaceOrder<Placed> extends SlotWait {
-  /** Milliseconds that the client waits at the account's limit. */
+  /** Maximum milliseconds to wait at the account's limit. Default: 0. */
   readonly waitMs: number | undefined;
   readonly signal: AbortSignal;
   /** Whether the order fails at once if no worker has a free slot. */
@@ -70,7 +70,7 @@ export async function waitForPlace<Placed>(
         }
         if (attempt.kind !== "raced" && !signal.aborted) await nextMessage(bus, "capacity", pollEvery, signal);
       }
-      // Neither the session nor the fetch exists yet, so neither is started for a client that has left.
+      // The session or fetch does not exist yet, and is not started for a client that has disconnected.
       if (signal.aborted) throw order.abandonError();
     }
   } finally {

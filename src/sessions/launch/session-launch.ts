@@ -104,7 +104,10 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  /** Launches once. If the cause of a failure is the worker rather than the session, returns it as `elsewhere`. */
+  /**
+   * Launches once. If the worker rather than the session caused the failure, returns the failure as `elsewhere`, so
+   * that another worker is tried.
+   */
   async function launchOn(
     order: LaunchOrder,
     placed: PlacedLaunch,

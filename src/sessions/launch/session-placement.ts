@@ -44,15 +44,15 @@ export interface ConnectionPlan {
   readonly endsWithClients: boolean;
 }
 
-/** A session that has a slot. */
+/** A session that is placed on a worker. */
 export interface PlacedLaunch {
   readonly row: SessionRow;
   readonly worker: WorkerAddress;
   /** Profile version to restore; 0 without a profile. */
   readonly profileVersion: bigint;
-  /** Milliseconds of `performance.now()`. */
+  /** Time of the placement, in milliseconds of `performance.now()`. */
   readonly placedAt: number;
-  /** Milliseconds that the create waited at the account's limit. */
+  /** Milliseconds that the launch waited at the account's limit. */
   readonly waitedMs?: number;
 }
 

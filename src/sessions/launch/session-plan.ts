@@ -116,7 +116,10 @@ function findFaults(request: CreateSessionRequest, archetype: Archetype | undefi
   };
 }
 
-/** Validates what the proto rules cannot express, and fills in the defaults. */
+/**
+ * Validates what the proto rules cannot express, and fills in the defaults. Throws `validation-failed` or
+ * `bad-request`.
+ */
 export function planSession(request: CreateSessionRequest, tier: Tier): SessionPlan {
   const archetype = findArchetype(request.archetype ?? defaultDevice.archetype);
   const faults = findFaults(request, archetype, tier);

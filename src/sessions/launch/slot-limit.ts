@@ -6,24 +6,27 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { countRunning } from "../store.ts";
 import { countAhead, joinQueue, type SlotWait } from "./slot-wait-store.ts";
 
-/** Maximum number of creates of an account that wait for a slot. */
+/** Maximum number of sessions and fetches of an account that wait at the limit. */
 const maxWaiting = 100;
 
-/** The account runs as many sessions as its tier permits, or other creates wait before this one. */
+/** The account has reached its limit, counting the sessions and fetches that wait before this one. */
 export interface AtLimit {
   readonly kind: "at-limit";
   readonly limit: number;
   readonly refusal: Failure;
 }
 
-/** A create of an account that needs a slot. */
+/** A session or fetch that counts towards the account's limit. */
 export interface LimitedCreate extends SlotWait {
   readonly waitMs: number | undefined;
-  /** Whether the create already waits in the account's queue. */
+  /** Whether the session or fetch is already in the account's queue. */
   readonly isQueued: boolean;
 }
 
-/** Locks the account of a create, and counts its sessions and the creates that wait before this one. */
+/**
+ * Locks the account of a session or fetch. Counts the account's running sessions and fetch browsers, and the sessions
+ * and fetches that wait before this one.
+ */
 export async function lockAndCount(tx: Tx, create: SlotWait) {
   // The statements are sent at once. PostgreSQL counts after it has locked the account.
   const [account, running, ahead] = await Promise.all([
@@ -34,7 +37,10 @@ export async function lockAndCount(tx: Tx, create: SlotWait) {
   return { account, running, ahead };
 }
 
-/** Queues a create at the account's limit. Throws if the create may not wait. Returns undefined below the limit. */
+/**
+ * Returns undefined below the account's limit. At the limit, adds the session or fetch to the account's queue. Throws
+ * `concurrency-limit` if the session or fetch may not wait.
+ */
 export function queueAtLimit(
   tx: Tx,
   { concurrentSessions: limit, name }: Pick<Tier, "concurrentSessions" | "name">,

@@ -3,35 +3,37 @@ import { createListeners } from "../../platform/listeners.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { leaveQueue, renewWaits, type SlotWait } from "./slot-wait-store.ts";
 
-/** Milliseconds between renewals of places. Each renewal also reads the queue, in case a notification was lost. */
+/**
+ * Milliseconds between renewals of queue places. Each renewal also reads the queue, in case a notification was lost.
+ */
 const renewEvery = 1_000;
 
-/** A create that found no slot. */
+/** A session or fetch that waits at the account's limit. */
 export interface QueuedCreate extends SlotWait {
-  /** Sessions that the account may run. */
+  /** Maximum number of concurrent sessions and fetch browsers of the account. */
   readonly limit: number;
-  /** When the create stops waiting, in milliseconds of `Clock.monotonic`. */
+  /** Time at which the wait ends, in milliseconds of `Clock.monotonic`. */
   readonly until: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Waiting creates of a gateway. Their order is in PostgreSQL. A gateway reads the queue of an account once for all
- * creates that wait there.
+ * Sessions and fetches of a gateway that wait at their account's limit. Their order is in PostgreSQL. A gateway reads
+ * the queue of an account once for all sessions and fetches that wait in the queue.
  */
 export interface SlotQueue {
-  /** Resolves when there may be a slot for the create, the time is up, or `signal` aborts. */
+  /** Resolves when the session or fetch should try again, the time is up, or `signal` aborts. */
   wait(create: QueuedCreate): Promise<void>;
-  /** Removes a create from the queue, and notifies the creates behind it. */
+  /** Removes a session or fetch from the queue, and notifies those behind it. */
   leave(wait: SlotWait): Promise<void>;
 }
 
-/** Queue of an account on this gateway. */
+/** Sessions and fetches of an account that wait on this gateway. */
 interface AccountQueue {
   limit: number;
-  /** Last reported place of each create, by id. */
+  /** Last reported place in the queue, by id of the session or fetch. Undefined before the first report. */
   readonly places: Map<string, number | undefined>;
-  /** Ends the wait of each create that waits now, by id. */
+  /** Functions that end the present waits, by id of the session or fetch. */
   readonly waiting: Map<string, () => void>;
   /** Reads the queue now. */
   check(): void;
@@ -44,7 +46,7 @@ export function createSlotQueue({ db, bus, clock, log }: SlotQueueParts): SlotQu
   const freed = createListeners<undefined>();
   bus.subscribe("slot-freed", (accountId) => freed.notify(accountId, undefined));
 
-  /** Reports changed places, and wakes the creates whose turn it is. */
+  /** Reports changed places. Ends the waits of sessions and fetches that should try again. */
   async function advance(accountId: string, queue: AccountQueue): Promise<void> {
     const { places, running } = await renewWaits(db, accountId, [...queue.places.keys()]);
     for (const [id, before] of queue.places) {
@@ -52,12 +54,13 @@ export function createSlotQueue({ db, bus, clock, log }: SlotQueueParts): SlotQu
       queue.places.set(id, place);
       if (place !== undefined && place !== before)
         publishChange(bus, { accountId, resource: "session", id, change: "queued", place });
-      // The first create always tries again, in case the limit was raised. A create without a place joins again.
+      // The first in the queue always tries again, in case the limit was raised. A session or fetch without a place
+      // joins the queue again.
       if (place === undefined || place <= Math.max(1, queue.limit - running)) queue.waiting.get(id)?.();
     }
   }
 
-  /** Renews the places of an account's creates until none of them is left. */
+  /** Renews the places of an account's sessions and fetches until none of them waits. */
   async function run(accountId: string, queue: AccountQueue): Promise<void> {
     let next = new AbortController();
     queue.check = () => next.abort();

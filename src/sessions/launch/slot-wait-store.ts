@@ -1,12 +1,12 @@
 import type { NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 
-/** A create that waits at the concurrency limit of its account, by the id of its session. */
+/** A session or fetch that waits at the concurrency limit of its account, by its id. */
 export interface SlotWait {
   readonly accountId: string;
   readonly id: string;
 }
 
-/** Seconds until the place of a create expires if its gateway does not renew the place. */
+/** Seconds until a place in the queue expires if the gateway does not renew the place. */
 const heldFor = 3;
 
 const aheadStatement: NamedStatement = {
@@ -15,7 +15,7 @@ const aheadStatement: NamedStatement = {
     and position < coalesce((select position from slot_waits where id = $2), 9223372036854775807)`,
 };
 
-/** Counts the creates of an account that wait before another create. */
+/** Counts the sessions and fetches of an account that wait before another. */
 export async function countAhead(tx: Tx, { accountId, id }: SlotWait): Promise<number> {
   const [row] = await tx.named<{ ahead: number }>(aheadStatement, [accountId, id]);
   return row?.ahead ?? 0;
@@ -27,23 +27,23 @@ const joinStatement: NamedStatement = {
     on conflict (id) do update set waits_until = excluded.waits_until`,
 };
 
-/** Adds a create at the end of the queue of its locked account, or renews its place. */
+/** Adds a session or fetch at the end of the queue of its locked account, or renews its place. */
 export function joinQueue(tx: Tx, { accountId, id }: SlotWait): void {
   tx.sendNamed(joinStatement, [id, accountId, heldFor]);
 }
 
 const leaveStatement: NamedStatement = { name: "slot-waits-leave", text: "delete from slot_waits where id = $1" };
 
-/** Removes a create from its queue. */
+/** Removes a session or fetch from its queue. */
 export async function leaveQueue(db: Queryable, id: string): Promise<void> {
   await db.named(leaveStatement, [id]);
 }
 
-/** Queue of an account, as seen by a gateway whose creates wait in it. */
+/** Queue of an account, as seen by a gateway whose sessions or fetches wait in the queue. */
 export interface SlotQueueState {
-  /** Places from 1 of the gateway's own creates, by id. */
+  /** Places of the gateway's own sessions and fetches, by id. The first place is 1. */
   readonly places: ReadonlyMap<string, number>;
-  /** Number of running sessions. */
+  /** Number of running sessions and fetch browsers of the account. */
   readonly running: number;
 }
 
@@ -64,7 +64,7 @@ const renewStatement: NamedStatement = {
     where id = any($2)`,
 };
 
-/** Renews the places of creates of an account, and returns them. */
+/** Renews the places of an account's sessions and fetches. Returns the places and the number that runs. */
 export async function renewWaits(db: Queryable, accountId: string, ids: readonly string[]): Promise<SlotQueueState> {
   const rows = await db.named<{ id: string; place: number; running: number }>(renewStatement, [
     accountId,

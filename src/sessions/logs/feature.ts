@@ -13,7 +13,10 @@ export const sessionLogs = defineService({
   }),
 });
 
-/** Drops expired partitions, creates those of today and tomorrow, and deletes what accounts have beyond the limit. */
+/**
+ * Drops expired partitions, creates the partitions of today and tomorrow, and deletes the oldest logs of accounts above
+ * the limit.
+ */
 export async function sweepSessionLogs(
   { db, clock }: Pick<PlatformParts, "db" | "clock">,
   limit = accountLogBytes,

@@ -38,7 +38,7 @@ export function createSessionLogService(parts: SessionLogParts): ServiceImplemen
     return row;
   }
 
-  /** Records that a person reads the log of a session that another person created. */
+  /** Records that a caller other than the creator reads the log of a session. */
   async function recordReader(call: Call, { id, made_by: creator, logs }: SessionRow): Promise<void> {
     if (logs === null || logs === "off" || creator === creatorIdOf(call.principal)) return;
     await db.transaction(async (tx) => {

@@ -6,12 +6,12 @@ import { createPartition, dayOf, findLogOwners, insertLogs } from "./store.ts";
 /** Maximum bytes of a log, and of the logs of one call, with a margin for the encoding. */
 const sizes = { log: 64 * 1024, call: 2 * 1024 * 1024 };
 
-/** Maximum concurrent calls. The logs of further calls are dropped, so that they do not delay heartbeats. */
+/** Maximum number of concurrent calls. The logs of further calls are dropped, so that they do not delay heartbeats. */
 const maxConcurrent = 2;
 
 /** Stores the logs of ended sessions that workers send. */
 export interface SessionLogStore {
-  /** Returns the number of stored logs. Never rejects. A log that cannot be stored now is dropped. */
+  /** Stores logs, and returns their number. Never rejects. A log that cannot be stored now is dropped. */
   store(workerId: string, logs: readonly EndedSessionLog[]): Promise<number>;
 }
 

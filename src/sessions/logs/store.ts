@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Database, Queryable, Tx } from "../../platform/postgres/database.ts";
 
-/** Days in UTC that a partition is kept after its own day: logs can be read for 7 days. */
+/** Days that a partition is kept after its own day (UTC), so that a log can be read for 7 days. */
 export const keptDays = 7;
 
 /** Maximum bytes of an account's stored logs. */
@@ -9,7 +9,10 @@ export const accountLogBytes = 200 * 1024 * 1024;
 
 const dayMs = 86_400_000;
 
-/** Milliseconds for an insert, or for the lock of a dropped table. Logs must not delay a busy database. */
+/**
+ * Milliseconds for the statements of an insert, and for the lock of a dropped table. Logs must not delay a busy
+ * database.
+ */
 const databaseTimeout = 1_500;
 
 /** Key of an advisory lock of PostgreSQL, so that two processes do not create a partition at once. */
@@ -53,7 +56,7 @@ export async function findLogOwners(db: Queryable, workerId: string, ids: readon
 
 /**
  * Creates the partition of a day, if it does not exist. Unlike `partition of`, attaching does not wait for readers. A
- * backup by pg_dump reads the table as long as it runs.
+ * backup by pg_dump reads the table until the backup ends.
  */
 export async function createPartition(db: Database, day: string): Promise<void> {
   const name = `session_logs_${day.replaceAll("-", "")}`;
@@ -102,7 +105,7 @@ export async function insertLogs(tx: Tx, day: string, logs: readonly SealedLog[]
   return inserted.length;
 }
 
-/** Returns the sealed log of a session that ended at a time. */
+/** Returns the sealed log of an ended session, if it is stored. */
 export async function findLog(
   db: Queryable,
   { id, accountId, endedAt }: { readonly id: string; readonly accountId: string; readonly endedAt: number },
@@ -119,7 +122,7 @@ export async function findLog(
   return row?.data;
 }
 
-/** Drops the partitions of days before a day, and returns the number. */
+/** Drops the partitions of days before a day, and returns the number of partitions. */
 export async function dropPartitions(db: Database, before: string): Promise<number> {
   const { rows } = await sql<{ name: string }>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -130,7 +133,8 @@ export async function dropPartitions(db: Database, before: string): Promise<numb
   });
   for (const { name } of expired)
     await db.transaction(async (tx) => {
-      // Dropping waits for readers, and blocks further readers meanwhile. The next run tries again.
+      // Dropping waits for readers, and blocks further readers meanwhile. If the lock times out, the next run tries
+      // again.
       await sql`set local lock_timeout = ${sql.lit(databaseTimeout)}`.execute(tx.sql);
       await sql`drop table if exists ${sql.table(name)}`.execute(tx.sql);
     });

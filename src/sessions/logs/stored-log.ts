@@ -14,9 +14,9 @@ export const keptMs: number = keptDays * 86_400_000;
 
 /** Milliseconds. */
 const times = {
-  /** After the end, in which the log may be on its way from the worker to the database. */
+  /** Time after the end of a session in which the log may be on its way from the worker to the database. */
   underway: 5_000,
-  /** Between checks for a log that is on its way. */
+  /** Time between checks for a log that is on its way. */
   poll: 100,
 };
 
@@ -25,7 +25,10 @@ const maxLogBytes = 1024 * 1024;
 
 const decompress = promisify(zstdDecompress);
 
-/** Returns the stored log of an ended session; undefined if the session never had one, or the log has expired. */
+/**
+ * Returns the stored log of an ended session, or "lost" if the log is not stored. Returns undefined if the session has
+ * not ended or never had a log, or if the log has expired.
+ */
 export async function readStoredLog(
   { db, clock, sealer }: StoredLogParts,
   row: SessionRow,

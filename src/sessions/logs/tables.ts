@@ -9,7 +9,7 @@ interface SessionLogsTable {
   account_id: string;
   /** `YYYY-MM-DD`. */
   stored_on: string;
-  /** Size of `data`. */
+  /** Size of `data` in bytes. */
   bytes: number;
   data: Buffer;
 }

@@ -13,8 +13,8 @@ const emptyFor = 60;
 const leftFor = 20;
 
 /**
- * Enough for all viewers of a session, its worker, and participants that rejoin before the server notices that they
- * left.
+ * Maximum participants of a room: all viewers of a session, its worker, and participants that rejoin before the server
+ * notices that they left.
  */
 const maxParticipants = 48;
 
@@ -28,7 +28,7 @@ export interface Admission {
   readonly publishToken: string;
   readonly room: string;
   readonly identity: string;
-  /** Milliseconds in which the viewer must join. */
+  /** Milliseconds within which the viewer must join. */
   readonly joinsWithin: number;
 }
 
@@ -36,7 +36,7 @@ export interface Admission {
 export interface Participant {
   /** Opens the room, and returns the credentials. Throws `feature-unavailable` if the media server does not respond. */
   admit(): Promise<Admission>;
-  /** Returns whether the viewer is in the room; true if the server does not respond. */
+  /** Returns whether the viewer is in the room. Returns true if the server fails or does not respond. */
   isInRoom(): Promise<boolean>;
   /** Removes the viewer from the room. Called when the viewer's access ends. */
   leave(): void;

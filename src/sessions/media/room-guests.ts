@@ -12,7 +12,10 @@ import { callerOf } from "../commands/session-caller.ts";
 import type { SessionCommands, ViewerMessage } from "../commands/session-commands.ts";
 import { type Admission, createParticipants, type Participant } from "./livekit.ts";
 
-/** Milliseconds between checks of a guest. A guest that is absent in two checks in a row has left. */
+/**
+ * Milliseconds between checks of a guest. A guest that is absent in two checks in a row after the time to join has
+ * left.
+ */
 const pollEvery = 5_000;
 
 export interface RoomGuestsParts {

@@ -8,8 +8,8 @@ import { admitViewer } from "./store.ts";
 export type OneViewerParts = Pick<PlatformParts, "db" | "bus" | "clock">;
 
 /**
- * Enforces single-viewer links: the first viewer sets a secret, and only that secret is admitted afterwards. A viewer
- * without a secret cannot return. Other bearers are admitted unconditionally. Throws `expired-key`.
+ * Enforces single-viewer links. The first viewer sets a secret, and viewers with another secret are rejected with
+ * `expired-key`. A viewer without a secret cannot return. Other bearers are not restricted.
  */
 export async function admitPerson(
   { db, bus, clock }: OneViewerParts,

@@ -11,7 +11,7 @@ export interface ViewLinksQuery {
   readonly sessionId: string;
   readonly now: Date;
   readonly limit: number;
-  /** Returns only links older than this identifier. */
+  /** Identifier of a link. Only older links are returned. */
   readonly before: string | undefined;
 }
 
@@ -52,7 +52,10 @@ export async function revokeViewLink(tx: Tx, link: { id: string; sessionId: stri
   return numUpdatedRows > 0n;
 }
 
-/** Assigns a single-viewer link to the first viewer in time. Returns whether this viewer is admitted. */
+/**
+ * Assigns a single-viewer link to the first viewer before `opens_until`. Returns whether this viewer is admitted: the
+ * first viewer, or a viewer with the same secret.
+ */
 export async function admitViewer(
   db: Database,
   { id, viewerHash, now }: { readonly id: string; readonly viewerHash: Buffer; readonly now: Date },

@@ -37,7 +37,10 @@ const findStatement = findTokens("view-key-find", "view_links", [
   "opens_until",
 ]);
 
-/** Creates the credential of a link. The link expires with its creator. Control requires the creator's scope. */
+/**
+ * Creates the credential of a link. The link expires no later than the key or login of its creator. Control requires
+ * that the creator still has the scope for control.
+ */
 function toCredential(row: ViewKeyRow): Credential {
   const { link_name: name, control, expires_at: ownEnd, ends_at: creatorEnd, scopes: creatorScopes } = row;
   const { client_id: clientId, opens_until: opensUntil } = row;
@@ -49,7 +52,7 @@ function toCredential(row: ViewKeyRow): Credential {
   return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };
 }
 
-/** Creates the bearer kind of view links. A link ends with the key or login that created it. */
+/** Creates the bearer kind of view links. A link is valid only while the key or login that created it is valid. */
 export function viewKeyBearers(db: Database): BearerKind {
   return {
     prefix: viewKeyText.prefix,
