@@ -32,8 +32,8 @@ export interface SessionQuotaParts extends SessionEndParts, Pick<PlatformParts, 
 export interface SessionQuota {
   /**
    * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if the account is disabled. Otherwise
-   * schedules a check for the next time at which the account, with one more session, could reach a reported amount or
-   * its quota.
+   * schedules a check for the next time at which the account, with one more session, could reach an amount that
+   * triggers a notification, or its quota.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
   readonly task: DueTask;
@@ -50,8 +50,8 @@ function nextCrossing(amounts: readonly number[], usedMs: number, sessions: numb
 
 /**
  * Creates the quota. Usage is not counted continuously. Instead a check is scheduled for the next time at which an
- * account's sessions could reach a reported amount or their quota. Events that make that time earlier reschedule the
- * check; a check that runs too early reschedules itself.
+ * account's sessions could reach an amount that triggers a notification, or their quota. Events that make that time
+ * earlier reschedule the check; a check that runs too early reschedules itself.
  */
 export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
   const { db, clock, log, limits } = parts;

@@ -41,7 +41,7 @@ export interface SessionRoutes {
   stop(): void;
 }
 
-/** Milliseconds for which a cached route is used. */
+/** Milliseconds for which a cached route is used without reading the database. */
 const freshFor = 5_000;
 /** Milliseconds for which a cached route is used while the database is unavailable. */
 const staleFor = 60_000;

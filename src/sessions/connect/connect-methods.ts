@@ -100,7 +100,10 @@ interface FoundSession {
   readonly isOwn: boolean;
 }
 
-/** Returns the session that the options select. If they name none that runs, launches the session. */
+/**
+ * Returns the session that the options select by id or name. Throws if no running session has the id. Launches a
+ * session if no running session has the name, or if the options contain neither.
+ */
 async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOptions): Promise<FoundSession> {
   const { sessions, bus, clock } = parts;
   const { sessionId, name } = options;

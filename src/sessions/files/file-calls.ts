@@ -26,9 +26,9 @@ export function assertFileName(name: string): void {
 }
 
 /**
- * Changes a file on its worker, outside any transaction. `run` writes the audit entry just before the change. If the
- * change fails with a status below 500, the file is unchanged, and the entry is withdrawn. Thus a crash never leaves a
- * change without an entry.
+ * Changes a file on its worker, outside any transaction. `run` writes the audit entry just before the change, so that a
+ * crash never leaves a change without an entry. If the change fails with a status below 500, the file is unchanged, and
+ * the entry is withdrawn.
  */
 export async function changeFile<T>(
   { db, audit }: FileChangeParts,

@@ -44,7 +44,7 @@ function linkOf({ principal }: Call, file: LinkedFile, method: FileLinkGrant["me
   throw fail("not-found", {}, { detail: `the link is for another file, or does not allow ${method.toUpperCase()}` });
 }
 
-/** Creates the functions for one-time links to files. Callers without a link may use any file. */
+/** Creates the functions for one-time links to files. Callers without a link are not limited to one file. */
 export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) {
   return {
     async create(call: Call, { id: sessionId, name, method }: CreateFileLinkRequest): Promise<FileLink> {
