@@ -123,8 +123,8 @@ const matchesProvider = (key: LlmKeyRow, provider: StoredProvider | undefined): 
   provider === undefined || provider === key.provider;
 
 /**
- * Returns the credential of a payer. Returns undefined if the key was deleted, was replaced by a key of another
- * provider, can no longer be decrypted, or is not in the header.
+ * Returns the credential of a payer. Returns undefined if the stored key was deleted, was replaced by a key of another
+ * provider, or can no longer be decrypted, or if the request has no key for a payer of source `header`.
  */
 export async function credentialOf(
   db: Queryable,

@@ -29,8 +29,8 @@ export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits
 }
 
 /**
- * Returns when and why an agent session ended: on its own, or else with its browser session. Both are null while the
- * agent session runs.
+ * Returns when and why an agent session ended: on its own, or else with its browser session. `ended_at` and
+ * `ended_reason` are null while the agent session runs.
  */
 export function agentSessionEnd(row: AgentSessionRow) {
   const isOwn = row.ended_at !== null;

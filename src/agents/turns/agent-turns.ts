@@ -98,7 +98,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     },
   });
 
-  /** Runs a turn on this gateway, because its key is only in memory and is not stored with a job. */
+  /** Runs a turn on this gateway, because the turn's key is only in memory and is not stored with a job. */
   async function runHere(turnId: string, header: string): Promise<void> {
     const beatOnce = () => void recordTurnHeartbeats(db, [turnId], new Date(clock.now())).catch(() => undefined);
     const stopHeartbeats = clock.every(beat.every, beatOnce);

@@ -77,12 +77,12 @@ export async function readSchemas(db: Queryable, ids: readonly string[]): Promis
   return new Map(rows.map(({ id, ordered_schema }) => [id, ordered_schema]));
 }
 
-/** Returns and locks the turn of an agent session that is queued, running or waiting, if there is one. */
+/** Locks and returns the current turn of an agent session, if any: the turn that is queued, running or waiting. */
 export function lockRunningTurn(tx: Tx, agentSessionId: string): Promise<TurnRow | undefined> {
   return readTurn(tx, sql`${selectTurns} where agent_session_id = ${agentSessionId} and ended_at is null for update`);
 }
 
-/** Returns and locks a turn; undefined if the turn has ended. */
+/** Locks and returns a turn; undefined if the turn has ended. */
 export function lockTurn(tx: Tx, id: string): Promise<TurnRow | undefined> {
   return readTurn(tx, sql`${selectTurns} where id = ${id} and ended_at is null for update`);
 }

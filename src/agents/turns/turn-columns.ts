@@ -16,7 +16,7 @@ interface TurnSettings {
   readonly limits: Partial<StoredTurnLimits> | null;
 }
 
-/** Returns the limits of a turn as JSON: those of the agent session, or else the defaults. */
+/** Returns the limits of a turn as JSON. Limits that the agent session does not set have their defaults. */
 export const limitsOf = ({ limits }: Pick<TurnSettings, "limits">): string =>
   JSON.stringify({ ...defaultLimits, ...limits });
 
