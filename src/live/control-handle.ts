@@ -39,7 +39,7 @@ export interface ControlHandle {
   take(): Promise<void>;
   /** Hands control back. Throws `pair-mode-invalid-transition`. */
   handBack(): Promise<void>;
-  /** Sends input. Returns a promise if the queue is full; it resolves when there is room. */
+  /** Sends input. If the queue is full, returns a promise that resolves when there is room. */
   send(input: LiveInput): Promise<void> | undefined;
   /** Runs a page command, which replaces a running command. Resolves when the command is finished or replaced. */
   command(command: LiveCommand): Promise<void>;

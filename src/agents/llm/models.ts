@@ -72,7 +72,7 @@ export function createModels({ config, ...options }: ModelsOptions): Models {
     async check(baseUrl) {
       await safe.check(baseUrl).catch((fault: unknown) => {
         if (!(fault instanceof FetchFault)) throw fault;
-        // A host name that does not resolve now may resolve later, so it is accepted.
+        // A host name that does not resolve now may resolve later, so the base URL is accepted.
         if (fault.reason === "address_not_allowed") throw failFields("bad-request", { base_url: fault.message });
       });
     },

@@ -124,7 +124,7 @@ const matchesProvider = (key: LlmKeyRow, provider: StoredProvider | undefined): 
 
 /**
  * Returns the credential of a payer. Returns undefined if the stored key was deleted, was replaced by a key of another
- * provider, or can no longer be decrypted, or if the request has no key for a payer of source `header`.
+ * provider, or can no longer be decrypted. Returns undefined for the source `header` if the request has no key.
  */
 export async function credentialOf(
   db: Queryable,

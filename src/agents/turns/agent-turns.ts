@@ -60,7 +60,10 @@ const beat = { every: 2_000, lost: 8_000 };
 
 const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
 
-/** Returns how an unexpected error ends the turn. Reports the cause only if the operator can fix it. */
+/**
+ * Returns how an unexpected error ends the turn. Reports the cause only if an encryption key is lost, which the
+ * operator can fix.
+ */
 const failedBy = (error: unknown): TurnEnd => ({
   status: "failed",
   reason: "internal",

@@ -53,7 +53,7 @@ const longestResult = 1_000;
 const foldedPage = "<page removed: an older observation, no longer valid>";
 
 /**
- * The conversation of an agent session as the model sees it. It is derived only from the rows, so that another gateway
+ * The conversation of an agent session as the model sees it. Derived only from the rows, so that another gateway
  * derives the same requests.
  */
 export class ModelConversation {

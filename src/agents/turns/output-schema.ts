@@ -3,7 +3,8 @@ import { Ajv, type ErrorObject } from "ajv";
 
 /**
  * Allowed JSON Schema keywords: with these, validation time is linear in the size of the schema and of the value.
- * `pattern`, `format`, `uniqueItems` and references are excluded, because tenants could make them slow.
+ * `pattern`, `format`, `uniqueItems` and references are excluded, because clients could use them to make validation
+ * slow.
  */
 const keywords: ReadonlySet<string> = new Set([
   "type",

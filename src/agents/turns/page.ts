@@ -35,7 +35,7 @@ export interface Page {
 export interface ToolOutcome {
   /** Outcome in words, for the model. */
   readonly outcome: string;
-  /** The page after it settled; undefined if the observation failed. */
+  /** The settled page; undefined if the observation failed or the tool does not observe. */
   readonly seen: Observation | undefined;
   /** Text for the model in place of a description of the page. */
   readonly text?: string;

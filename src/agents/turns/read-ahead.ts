@@ -18,7 +18,10 @@ export class ReadAhead<Value> {
     this.#values.set(turnId, { at, value: value.catch(() => undefined) });
   }
 
-  /** Returns the value for a turn; undefined if this gateway read none, the read failed, or the value is outdated. */
+  /**
+   * Returns the value for a turn; undefined if this gateway has read no value, the read failed, or the value is
+   * outdated.
+   */
   async take(turnId: string): Promise<Value | undefined> {
     const ahead = this.#values.get(turnId);
     this.#values.delete(turnId);

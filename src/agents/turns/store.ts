@@ -134,7 +134,10 @@ export async function hasWaitingMessages(db: Queryable, agentSessionId: string):
   return (await waiting.where("position", "is", null).limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Reads the messages of a conversation after a position, then waiting messages. New messages are only appended. */
+/**
+ * Reads the messages of a conversation after a position, followed by the waiting messages. Messages are only appended,
+ * so that earlier messages need not be read again.
+ */
 export function readMessages(db: Queryable, agentSessionId: string, after: number) {
   const messages = db.sql.selectFrom("agent_messages").select(["id", "position", "sealed"]);
   const found = messages.where("agent_session_id", "=", agentSessionId);

@@ -234,7 +234,7 @@ async function act(
   return { ...turn, ...times };
 }
 
-/** Describes the page, or states that it could not be observed. */
+/** Describes the page, or returns a sentence that the page could not be observed. Rethrows errors that end the turn. */
 export function describePageOrFailure(run: Run): Promise<string> {
   return run.page.describe(run.caller()).catch((error: unknown) => {
     readFailure(run)(error);

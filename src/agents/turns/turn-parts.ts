@@ -28,7 +28,10 @@ export interface Run {
   caller(stepId?: string): SessionCaller;
   /** Runs a transaction on the turn, which is locked. Throws `TurnEnded` if the turn has ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
-  /** Starts a transaction. Later transactions of the run wait for it. If it fails, the run is aborted. */
+  /**
+   * Starts a transaction without waiting for its commit. Later transactions of the run wait for this transaction. If
+   * this transaction fails, the run is aborted.
+   */
   writeBehind(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): void;
   /** Settings of the agent session. */
   readonly agent: RunAgent;

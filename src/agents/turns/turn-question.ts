@@ -62,7 +62,7 @@ export async function runModelStep(
 
 /**
  * Appends the waiting messages and, before the first step, the open page, and marks the turn as running. `conversation`
- * contains them at once; the promise resolves when they are committed.
+ * changes at once; the promise resolves when the changes are committed.
  */
 function begin(
   parts: TurnParts,

@@ -68,8 +68,8 @@ interface WorkerCall {
 
 /**
  * Sends one client's input to the worker, in a call that stays open while there is input. Parts are sent at once and
- * queued until the worker acknowledges them. If a call breaks, the next call sends them again; the worker deduplicates
- * them by stream and number.
+ * queued until the worker acknowledges them. If a call breaks, the next call sends the queued parts again; the worker
+ * deduplicates parts by stream and number.
  */
 export class InputSender {
   readonly #open: OpenInput;
@@ -97,7 +97,7 @@ export class InputSender {
     this.#listener = listener;
   }
 
-  /** Sends input. Returns a promise if the queue is full; it resolves when there is room. */
+  /** Sends input. If the queue is full, returns a promise that resolves when there is room. */
   send({ events, controlEpoch, sequence }: Input): Promise<void> | undefined {
     const epoch = controlEpoch === undefined ? {} : { controlEpoch };
     return this.#add({ events: [...events], release: false, ...epoch }, sequence);

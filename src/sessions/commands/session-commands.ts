@@ -148,7 +148,7 @@ async function* frameRequests(context: CommandContext, acks: AsyncIterable<bigin
   for await (const sequence of acks) yield create(ViewRequestSchema, { request: { ack: { sequence } } });
 }
 
-/** Splits the header from the first chunk: clients expect it separately, but workers send both in one message. */
+/** Yields the header and the first chunk separately, as clients expect. Workers send both in one message. */
 async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncGenerator<CaptureStreamResponse> {
   for await (const { header, data } of parts) {
     if (header) yield create(CaptureStreamResponseSchema, { header });

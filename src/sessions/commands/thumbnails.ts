@@ -34,7 +34,7 @@ export function createThumbnails({ sessions, clock }: ThumbnailParts): WatchThum
     }
   }
 
-  /** Forwards the pictures of a session until it ends. A reader that lags behind misses pictures. */
+  /** Forwards the pictures of a session until the session ends. A reader that lags behind misses pictures. */
   async function pump(caller: SessionCaller, id: string, outbox: BoundedQueue<Thumbnail>): Promise<void> {
     while (!caller.signal.aborted) {
       try {

@@ -94,7 +94,10 @@ export function createConnectMethods(parts: ConnectParts): ConnectMethods {
   };
 }
 
-/** The session of a connection. `isOwn`: whether only this client knows the session, which was launched for it. */
+/**
+ * The session of a connection. `isOwn`: whether the session was launched for this client, and has no name by which
+ * other clients can find the session.
+ */
 interface FoundSession {
   readonly id: string;
   readonly isOwn: boolean;

@@ -23,7 +23,7 @@ export type PlaceAttempt<Placed> =
   | { readonly kind: "full" | "raced" }
   | Extract<ProfileReservation, { kind: "saving" }>;
 
-/** A session or fetch that needs a slot. */
+/** A session or fetch that needs a slot of a worker. */
 export interface PlaceOrder<Placed> extends SlotWait {
   /** Maximum milliseconds to wait at the account's limit. Default: 0. */
   readonly waitMs: number | undefined;

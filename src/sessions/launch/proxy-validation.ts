@@ -33,8 +33,8 @@ export interface ProxyTrial {
 }
 
 /**
- * Creates the proxy test, which runs on a worker that could host the session, without a session or slot. Throws
- * `proxy-validation-failed`, or the failure of placing the session if no worker can run the test.
+ * Creates the proxy test, which runs on a worker that could host the session, and needs neither a session nor a slot of
+ * the worker. Throws `proxy-validation-failed`, or the failure of placing the session if no worker can run the test.
  */
 export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) => Promise<void> {
   const { db, channels, proxyCheck } = parts;

@@ -78,7 +78,10 @@ function decoded(text: string): string {
   }
 }
 
-/** Moves the credentials out of a proxy's URL, so that they are never shown, and validates the URL. */
+/**
+ * Validates the URL of a proxy, and moves the credentials out of the URL, so that they are never shown. Throws
+ * `bad-request` or `validation-failed`.
+ */
 function planProxy(proxy: ProxyMessage): ProxyMessage {
   const { scheme, login, host } = proxyAddress.exec(proxy.server)?.groups ?? {};
   const server = `${scheme}://${host}`;

@@ -28,7 +28,7 @@ export interface LimitedCreate extends SlotWait {
  * and fetches that wait before this one.
  */
 export async function lockAndCount(tx: Tx, create: SlotWait) {
-  // The statements are sent at once. PostgreSQL counts after it has locked the account.
+  // The statements are sent together. PostgreSQL counts after it has locked the account.
   const [account, running, ahead] = await Promise.all([
     lockAccount(tx, create.accountId),
     countRunning(tx, create.accountId),

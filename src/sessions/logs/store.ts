@@ -37,7 +37,10 @@ interface LogOwner {
   readonly placement_epoch: string;
 }
 
-/** Returns those sessions that are on the worker, or ended there within the last hour, and that have a log. */
+/**
+ * Returns those of the sessions that have a log, and that run on the worker or ended on the worker within the last
+ * hour.
+ */
 export async function findLogOwners(db: Queryable, workerId: string, ids: readonly string[]): Promise<LogOwner[]> {
   return (
     db.sql
