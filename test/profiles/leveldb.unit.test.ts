@@ -108,3 +108,18 @@ test("reads a directory of a tar archive in any chunks", async () => {
     ]);
   }
 });
+
+test("limits the files of a tar archive to 128 MiB, also after a negative size", async () => {
+  const archive = writeTar(
+    new Map([
+      ["a/one", Buffer.alloc(0)],
+      ["a/two", Buffer.alloc(0)],
+    ]),
+  );
+  archive.write("-7777777777", 124, "latin1");
+  archive.write((129 * 2 ** 20).toString(8).padStart(11, "0"), 512 + 124, "latin1");
+  const chunks = async function* () {
+    yield archive;
+  };
+  await expect(readTarDirectory(chunks(), "a/")).rejects.toThrow("too much localStorage");
+});

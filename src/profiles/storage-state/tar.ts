@@ -30,7 +30,8 @@ export async function readTarDirectory(
   };
   for (let header = await take(block, true); header; header = await take(block, true)) {
     const name = header.toString("latin1", 0, 100).replace(/\0.*$/s, "");
-    const size = Number.parseInt(header.toString("latin1", 124, 136), 8) || 0;
+    // A negative size would extend the limit for the files that follow.
+    const size = Math.max(0, Number.parseInt(header.toString("latin1", 124, 136), 8) || 0);
     const isKept = name.startsWith(directory) && header[156] === 0x30;
     if (isKept) kept += size;
     if (kept > longestKept) throw new Error("the profile has too much localStorage");
