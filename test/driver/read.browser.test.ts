@@ -132,6 +132,14 @@ describe("a read of a hostile page", () => {
     expect(markdown).toContain("the deepest text");
   });
 
+  test("numbers items and indents nested lists as a browser does", async () => {
+    const lists = `<ol><li>a</li><ul><li>in a</li></ul><li>b</li><li value="10">c<ul><li>in c</li></ul></li><ul><li>after c</li></ul></ol>
+      <hr><ol start="x"><li value="y">d</li></ol><hr><ol start="0"><li>e</li></ol>`;
+    await become(`document.body.innerHTML = ${JSON.stringify(lists)}`);
+    const { markdown } = await session.read();
+    expect(markdown).toBe("1. a\n   - in a\n2. b\n10. c\n    - in c\n    - after c\n\n---\n\n1. d\n\n---\n\n0. e");
+  });
+
   test("reports that a page is too large", async () => {
     await become(`document.body.textContent = "word ".repeat(850_000);`);
     await expect(session.read()).rejects.toMatchObject({

@@ -88,14 +88,19 @@ export class MarkdownWriter {
 
   #list(list: Element, isOrdered: boolean): void {
     if (this.#nesting > 0) this.#gap = false;
-    let number = isOrdered ? Number(list.getAttribute("start") || 1) || 0 : 0;
+    let number = integerOf(list, "start") ?? 1;
+    let indent = "  ";
     for (let node = list.firstChild; node; node = node.nextSibling) {
       if (!(node instanceof Element)) continue;
-      const marker = isOrdered ? `${number}. ` : "- ";
       // A list that is a child of a list belongs to the item before it.
-      if (/^[uo]l$/.test(node.localName)) this.#nest("  ", "  ", node);
-      else this.#nest(marker, " ".repeat(marker.length), node);
-      number += 1;
+      if (/^[uo]l$/.test(node.localName)) this.#nest(indent, indent, node);
+      else {
+        number = integerOf(node, "value") ?? number;
+        const marker = isOrdered ? `${number}. ` : "- ";
+        indent = " ".repeat(marker.length);
+        this.#nest(marker, indent, node);
+        number += 1;
+      }
       this.#gap = false;
     }
     this.#gap = this.#nesting === 0;
@@ -183,6 +188,12 @@ export class MarkdownWriter {
 }
 
 const isWritten = (tag: string) => tag in emphasis || /^(?:a|code|img|math|su[bp])$/.test(tag);
+
+/** Returns the integer of an attribute as HTML parses it. Undefined if there is none. */
+function integerOf(element: Element, attribute: string): number | undefined {
+  const value = Number.parseInt(element.getAttribute(attribute) ?? "", 10);
+  return Number.isNaN(value) ? undefined : value;
+}
 
 const escapeText = (text: string): string =>
   text
