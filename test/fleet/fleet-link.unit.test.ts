@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,6 +28,7 @@ import { ControlCaller } from "../../workers/fleet/control-caller.ts";
 import { FleetLink } from "../../workers/fleet/fleet-link.ts";
 import { IdentityFile } from "../../workers/fleet/identity.ts";
 import { ReportSender } from "../../workers/fleet/report-sender.ts";
+import { ProfileStore } from "../../workers/profiles/profile-store.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
 import { silentLog } from "../support/database.ts";
 
@@ -39,6 +40,7 @@ class TestControl {
   readonly heartbeats: HeartbeatRequest[] = [];
   readonly events: WorkerEvent[] = [];
   unwanted: Placement[] = [];
+  settledProfiles: Placement[] = [];
   refusal: Error | undefined;
   /** Number of received reports, and the milliseconds that each takes to process. */
   reports = 0;
@@ -63,7 +65,7 @@ class TestControl {
         heartbeat: async (_call, request) => {
           this.heartbeats.push(request);
           check();
-          return create(HeartbeatResponseSchema, { unwanted: this.unwanted });
+          return create(HeartbeatResponseSchema, { unwanted: this.unwanted, settledProfiles: this.settledProfiles });
         },
         report: async (_call, { events }) => {
           this.reports += 1;
@@ -100,7 +102,7 @@ class TestSessions {
   }
 }
 
-async function setUp(gateways: readonly string[]) {
+async function setUp(gateways: readonly string[], profiles?: ProfileStore) {
   const directory = await mkdtemp(join(tmpdir(), "fleet-link-"));
   const identityFile = new IdentityFile(directory, 0);
   await identityFile.claim(process.pid);
@@ -121,6 +123,7 @@ async function setUp(gateways: readonly string[]) {
         unsandboxed: false,
       }),
       sessions: sessions as unknown as SessionTable,
+      ...(profiles && { profiles }),
       log: silent,
       onStopRequired: (stopReason) => stopReasons.push(stopReason),
     });
@@ -207,6 +210,21 @@ test("ends the sessions that a control process does not want", async () => {
   await make().start();
   await expect.poll(() => sessions.held.length).toBe(1);
   expect(sessions.held).toMatchObject([{ sessionId: "ses_2" }]);
+});
+
+test("sends heartbeats after a profile cannot be deleted", async () => {
+  const gateway = new TestControl();
+  onTestFinished(() => gateway.stop());
+  const dataDir = await mkdtemp(join(tmpdir(), "fleet-profiles-"));
+  onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+  const profiles = new ProfileStore(dataDir, 0);
+  await profiles.start();
+  // A directory cannot be deleted like a file.
+  await mkdir(join(profiles.directory, "ses_1.1.json"));
+  gateway.settledProfiles = [{ sessionId: "ses_1", placementEpoch: 1n }];
+  const { make } = await setUp([await gateway.start("127.0.0.1:0")], profiles);
+  await make().start();
+  await expect.poll(() => gateway.heartbeats.length, { timeout: 10_000 }).toBeGreaterThan(1);
 });
 
 test("ends all sessions when no heartbeat was accepted for a lease", async () => {

@@ -213,7 +213,11 @@ export class FleetLink {
       log.info({ session_id: placement.sessionId }, "ending a session that the control process no longer lists");
       sessions.destroy(placement);
     }
-    for (const placement of answer.settledProfiles) await profiles?.drop(placement);
+    for (const placement of answer.settledProfiles) {
+      await profiles?.drop(placement).catch((error: unknown) => {
+        log.warn({ err: error, session_id: placement.sessionId }, "failed to delete a profile that a gateway fetched");
+      });
+    }
     if (answer.drain && !sessions.isDraining) onStopRequired("drain requested");
     return true;
   }
