@@ -87,8 +87,9 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       return heartbeats;
     },
     async register(metadata, request) {
+      // Not `unauthorized`, after which a worker discards its identity.
       if (!matchesHash(request.workerToken, tokenHash))
-        throw fail("unauthorized", {}, { detail: "worker_token does not match WORKER_TOKEN of the control process" });
+        throw fail("forbidden", {}, { detail: "worker_token does not match WORKER_TOKEN of the control process" });
       validateRegistration(request);
       const { id, incarnation, newSecret } = await db.transaction((tx) => admitWorker(tx, parts, request));
       const { address, slots, release } = request;

@@ -157,6 +157,24 @@ test("registers, keeps its identity secret, and reconnects with it", async () =>
   expect(gateway.registrations[1]?.bootId).not.toBe(gateway.registrations[0]?.bootId);
 });
 
+test("keeps its identity while its token is refused", async () => {
+  const gateway = new TestControl();
+  onTestFinished(() => gateway.stop());
+  const { make } = await setUp([await gateway.start("127.0.0.1:0")]);
+  const first = make();
+  await first.start();
+  await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
+  await first.stop();
+  gateway.refusal = fail(
+    "forbidden",
+    {},
+    { detail: "worker_token does not match WORKER_TOKEN of the control process" },
+  );
+  await make().start();
+  await expect.poll(() => gateway.registrations.length).toBeGreaterThan(2);
+  expect(gateway.registrations.at(-1)).toMatchObject({ workerId: "wrk_1", workerSecret: "secret-1" });
+});
+
 test("reports events in order until acknowledged, also to the next control process on the same socket", async () => {
   const directory = await mkdtemp(join(tmpdir(), "fleet-socket-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CreateSessionRequestSchema, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
@@ -57,4 +58,9 @@ test("a heartbeat of an earlier incarnation is refused and changes neither lease
   expect(await findWorker()).toEqual(before);
   await worker.heartbeat({ draining: true });
   expect(await findWorker()).toMatchObject({ incarnation: "2", draining: true });
+});
+
+test("a registration with a wrong token is refused as forbidden, so that the worker keeps its identity", async () => {
+  const refused = await worker.register({ workerToken: "another token" }).catch(statusToFailure);
+  expect(refused).toMatchObject({ slug: "forbidden", detail: expect.stringContaining("WORKER_TOKEN") });
 });
