@@ -53,6 +53,22 @@ test("blocks listed hosts with all subdomains, except exceptions", async () => {
   expect(new HostBlock([], [], lists).reasonFor("ads.example")).toBeUndefined();
 });
 
+test("exceptions of a kind unblock their subdomains, whatever the order of its lists", async () => {
+  const blocking = { kind: "ads", path: await listOf(["||example.com^", "||a.ok.example.com^"]) } as const;
+  const excepting = { kind: "ads", path: await listOf(["@@||ok.example.com^"]) } as const;
+  const other = { kind: "trackers", path: await listOf(["||ok.example.com^"]) } as const;
+  for (const files of [
+    [blocking, excepting, other],
+    [other, excepting, blocking],
+  ]) {
+    const lists = await readBlockLists(files);
+    const block = new HostBlock([], ["ads"], lists);
+    const reasons = ["example.com", "b.example.com", "ok.example.com", "a.ok.example.com"];
+    expect(reasons.map((host) => block.reasonFor(host))).toEqual(["ads", "ads", undefined, undefined]);
+    expect(new HostBlock([], ["ads", "trackers"], lists).reasonFor("ok.example.com")).toBe("trackers");
+  }
+});
+
 test("refuses a list without hosts or that cannot be read", async () => {
   const path = await listOf(["# nothing"]);
   await expect(readBlockLists([{ kind: "ads", path }])).rejects.toThrow(/BLOCK_LISTS names a list without new hosts/);

@@ -5,8 +5,13 @@ import { normaliseHost } from "../../src/platform/outgoing/address-rules.ts";
 import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
 import type { BlockListFile, ListKind } from "../base/config.ts";
 
-/** Hosts to block, each with all its subdomains. */
-export type BlockLists = ReadonlyMap<ListKind, ReadonlySet<string>>;
+/** Hosts to block, each with all its subdomains, except the exceptions and their subdomains. */
+interface BlockList {
+  readonly hosts: Set<string>;
+  readonly exceptions: Set<string>;
+}
+
+export type BlockLists = ReadonlyMap<ListKind, BlockList>;
 
 /** Maximum bytes of a list, and hosts of all lists. 2 million hosts use about 200 MB. */
 const largest = { bytes: 64 * 2 ** 20, hosts: 2_000_000 };
@@ -14,19 +19,21 @@ const largest = { bytes: 64 * 2 ** 20, hosts: 2_000_000 };
 /** Hosts blocked for one session. */
 export class HostBlock {
   readonly #hosts: DomainList;
-  readonly #lists: readonly (readonly [ListKind, ReadonlySet<string>])[];
+  readonly #lists: readonly (readonly [ListKind, BlockList])[];
 
   constructor(hosts: readonly string[], kinds: readonly ListKind[], lists: BlockLists) {
     this.#hosts = new DomainList(hosts);
-    this.#lists = kinds.map((kind) => [kind, lists.get(kind) ?? new Set()] as const);
+    this.#lists = kinds.map((kind) => [kind, lists.get(kind) ?? emptyList()] as const);
   }
 
   /** Returns the list that blocks a normalized host, or `hosts` for the session's own hosts. Undefined if not blocked. */
   reasonFor(host: string): ListKind | "hosts" | undefined {
     if (this.#hosts.has(host)) return "hosts";
-    return this.#lists.find(([, listed]) => isListed(listed, host))?.[0];
+    return this.#lists.find(([, { hosts, exceptions }]) => isListed(hosts, host) && !isListed(exceptions, host))?.[0];
   }
 }
+
+const emptyList = (): BlockList => ({ hosts: new Set(), exceptions: new Set() });
 
 function isListed(listed: ReadonlySet<string>, host: string): boolean {
   if (listed.has(host)) return true;
@@ -38,35 +45,33 @@ function isListed(listed: ReadonlySet<string>, host: string): boolean {
 
 /** Reads the operator's lists. Throws a ConfigError for a list without new hosts or above a limit. */
 export async function readBlockLists(files: readonly BlockListFile[]): Promise<BlockLists> {
-  const lists = new Map<ListKind, Set<string>>();
+  const lists = new Map<ListKind, BlockList>();
   let left = largest.hosts;
   for (const { kind, path } of files) {
-    const hosts = lists.get(kind) ?? new Set();
-    lists.set(kind, hosts);
-    const before = hosts.size;
-    await addHosts(hosts, path);
-    left -= hosts.size - before;
-    if (hosts.size === before) throw new ConfigError("BLOCK_LISTS", `names a list without new hosts: ${path}`);
+    const list = lists.get(kind) ?? emptyList();
+    lists.set(kind, list);
+    const before = sizeOf(list);
+    await addHosts(list, path);
+    const added = sizeOf(list) - before;
+    left -= added;
+    if (added === 0) throw new ConfigError("BLOCK_LISTS", `names a list without new hosts: ${path}`);
     if (left < 0) throw new ConfigError("BLOCK_LISTS", `accepts at most ${largest.hosts} hosts`);
   }
   return lists;
 }
 
-/** Adds the hosts of a list, then removes the list's exceptions. */
-async function addHosts(hosts: Set<string>, path: string): Promise<void> {
-  const exceptions: string[] = [];
+const sizeOf = ({ hosts, exceptions }: BlockList): number => hosts.size + exceptions.size;
+
+/** Adds the hosts and exceptions of a file to a list. */
+async function addHosts({ hosts, exceptions }: BlockList, path: string): Promise<void> {
   await using file = await open(path).catch((error: NodeJS.ErrnoException) => {
     throw new ConfigError("BLOCK_LISTS", `names a list that cannot be read: ${path} (${error.code ?? "error"})`);
   });
   const { size } = await file.stat();
   if (size > largest.bytes) throw new ConfigError("BLOCK_LISTS", `accepts lists of at most 64 MiB, not ${path}`);
   for await (const line of file.readLines()) {
-    for (const { host, isException } of readLine(line)) {
-      if (isException) exceptions.push(host);
-      else hosts.add(host);
-    }
+    for (const { host, isException } of readLine(line)) (isException ? exceptions : hosts).add(host);
   }
-  for (const host of exceptions) hosts.delete(host);
 }
 
 /** `||example.com^` of filter lists, with options that do not depend on the page. `@@` marks an exception. */
