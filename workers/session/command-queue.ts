@@ -58,7 +58,11 @@ export class CommandQueue {
     const entry: Entry = {
       kind,
       whilePaused,
-      drop: reject,
+      drop: (reason) => {
+        // The signal may depend on one of the session, which would keep the listener until the session ends.
+        dropped.removeEventListener("abort", onAbort);
+        reject(reason);
+      },
       start: async () => {
         dropped.removeEventListener("abort", onAbort);
         await inTrace().then(resolve, reject);
