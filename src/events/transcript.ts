@@ -51,8 +51,11 @@ export async function readTranscriptEntries(
 ): Promise<TranscriptEntry[]> {
   const { agentSessionId, after, limit } = query;
   let rows = db.sql.selectFrom("transcript_entries").select("entry").where("agent_session_id", "=", agentSessionId);
-  if (after !== undefined)
-    rows = rows.where("position", ">", sql<string>`(select position from transcript_entries where id = ${after})`);
+  if (after !== undefined) {
+    // Retention deletes the oldest entries first, so all entries are after a deleted one.
+    const position = sql<string>`coalesce((select position from transcript_entries where id = ${after}), 0)`;
+    rows = rows.where("position", ">", position);
+  }
   const found = await rows.orderBy("position").limit(limit).execute();
   // JSON was written by `addEntry`.
   return found.map(({ entry }) => fromJson(TranscriptEntrySchema, entry as JsonValue, { ignoreUnknownFields: true }));

@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cryptoOrders } from "../../src/billing/order-feature.ts";
+import { readTranscriptEntries } from "../../src/events/transcript.ts";
 import { transcript } from "../../src/events/transcript-feature.ts";
 import { lowestId } from "../../src/platform/ids.ts";
 import { status } from "../../src/status/feature.ts";
@@ -181,4 +182,16 @@ test.each(Object.keys(kinds))("%s are deleted when their retention ends and not 
   await insert(`${kind} young`, new Date(Date.now() - keptFor + minute));
   await sweep();
   expect(await findIds()).toEqual([{ id: `${kind} young` }]);
+});
+
+test("a transcript page starts with the oldest entry if the cursor's entry is deleted", async () => {
+  const { insert, sweep } = kinds["transcript entries"]?.(running.app) ?? {};
+  await insert?.("evt_old", new Date(0));
+  await insert?.("evt_young", new Date());
+  await sweep?.();
+  const read = (after?: string) =>
+    readTranscriptEntries(running.app.db, { agentSessionId: "ags_1", after, limit: 100 });
+  const left = await read();
+  expect(left).not.toEqual([]);
+  expect(await read("evt_old")).toEqual(left);
 });
