@@ -40,6 +40,7 @@ export function describeTurn(agentId: string, turn: Turn): ToolResult {
   const handle = `${agentId}/${turn.turnId}`;
   const { status, reason, error, output, steps, tokens, costCents } = turn;
   const isOver = status > TurnStatus.WAITING_FOR_PERSON;
+  const readOutput = `GET /v1/agent-sessions/${agentId}/turns/${turn.turnId} has output, which is too long here`;
   const next = {
     [TurnStatus.QUEUED]: "call wait with this handle",
     [TurnStatus.RUNNING]: "call wait with this handle",
@@ -55,7 +56,7 @@ export function describeTurn(agentId: string, turn: Turn): ToolResult {
     ...(reason !== undefined && { reason }),
     ...(error?.detail && { error: error.detail }),
     ...(turn.text !== undefined && { text: shortAnswer(turn.text, agentId) }),
-    ...(output && JSON.stringify(output).length <= longestAnswer && { output }),
+    ...(output && (JSON.stringify(output).length <= longestAnswer ? { output } : { next: readOutput })),
     ...(!isOver && { next: next[status as keyof typeof next] ?? "call wait with this handle" }),
   };
   return { structured };
