@@ -60,7 +60,7 @@ test("a heartbeat of an earlier incarnation is refused and changes neither lease
   expect(await findWorker()).toMatchObject({ incarnation: "2", draining: true });
 });
 
-test("a registration with a wrong token is refused as forbidden, so that the worker keeps its identity", async () => {
+test("a registration with a wrong token is refused as forbidden", async () => {
   const refused = await worker.register({ workerToken: "another token" }).catch(statusToFailure);
   expect(refused).toMatchObject({ slug: "forbidden", detail: expect.stringContaining("WORKER_TOKEN") });
 });
