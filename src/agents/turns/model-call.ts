@@ -17,7 +17,7 @@ import type { Run, TurnParts } from "./turn-parts.ts";
 
 /**
  * Milliseconds. While a provider is busy or unreachable, calls are retried for at most `total`. The pauses double from
- * `firstPause` to `longestPause`, unless the provider requests a pause.
+ * `firstPause` to `longestPause`, or longer if the provider requests that.
  */
 const retries = { total: 60_000, firstPause: 500, longestPause: 15_000 };
 
@@ -114,10 +114,12 @@ async function callWithRetries(
         await settleReservation(tx, reservation, 0);
         return addCost(tx, locked, -reservation.amount);
       });
-    const { kind, retryAfter = pause } = answer.fault;
+    const { kind, retryAfter = 0 } = answer.fault;
+    // Some providers request a wait of 0 s.
+    const waitMs = Math.max(retryAfter, pause);
     const isPermanent = kind !== "busy" && kind !== "unreachable";
-    if (isPermanent || performance.now() + retryAfter > deadline) return { end: endOf(answer.fault) };
-    await sleep(retryAfter, run.signal);
+    if (isPermanent || performance.now() + waitMs > deadline) return { end: endOf(answer.fault) };
+    await sleep(waitMs, run.signal);
     run.signal.throwIfAborted();
   }
 }

@@ -605,6 +605,9 @@ test("a provider error ends the turn with a reason or is retried", async () => {
         text: "At last.",
       };
     expect((await message("Hi")).body).toMatchObject({ status: "done", text: "At last." });
+    const [first, second] = provider.asked.slice(-4).map(({ arrivedAt }) => arrivedAt);
+    // A wait of 0 s is not followed.
+    expect(Number(second) - Number(first)).toBeGreaterThan(450);
     provider.script = () => ({ status: 400, message: "prompt is too long" });
     expect((await message("Hi")).body).toMatchObject({
       status: "failed",
