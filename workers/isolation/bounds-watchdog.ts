@@ -4,12 +4,14 @@ import type { SessionBounds } from "./session-bounds.ts";
 import type { Slot } from "./slot.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
-/** Milliseconds between checks. Checking 16 sessions costs 0.6 % of a core. */
+/** Milliseconds between checks of all sessions. Checking 16 sessions uses 0.6 % of a core. */
 const checkMs = 1_500;
-/** Milliseconds between checks above half of the memory bound. */
+/** Milliseconds between checks while any session uses more than half of its memory bound. */
 const alertMs = 200;
 
-/** Milliseconds between exact memory readings of a session. A reading occupies another core for up to 200 ms. */
+/**
+ * Minimum milliseconds between exact memory readings of a session. A reading occupies another core for up to 200 ms.
+ */
 const exactMemoryMs = 500;
 
 const mib = 2 ** 20;
@@ -44,7 +46,10 @@ export class BoundsWatchdog {
     this.#diskWatch = new DiskWatch(options.bounds.diskBytes);
   }
 
-  /** Checks a session's slot until its processes are killed. `end` is called once, with the bound that was exceeded. */
+  /**
+   * Checks a session's slot until its processes are killed. `end` is called at most once, with a text that names the
+   * exceeded bound.
+   */
   watch(slot: Slot, end: (detail: string) => void): void {
     const watched: WatchedSlot = {
       slot,

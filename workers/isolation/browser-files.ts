@@ -21,6 +21,6 @@ export async function writeBrowserFiles({ directory, storage, uid }: SlotDirecto
   await mkdir(own, { recursive: true, mode: 0o700 });
   await writeFile(preferences, JSON.stringify({ download, extensions }), { mode: 0o600 });
   if (uid === undefined) return;
-  // The browser, which is not running yet, rewrites both, so both must belong to its uid.
+  // The browser rewrites both paths, so it must own them. It is not running yet and cannot replace them by links.
   for (const path of [own, preferences]) await chown(path, uid, uid);
 }

@@ -14,7 +14,7 @@ export interface FlagOptions {
   readonly extra?: readonly string[] | undefined;
 }
 
-/** Feature lists are merged, because Chromium applies only the last list. */
+/** Matches a flag with a list of features. Lists are merged, because Chromium applies only the last list. */
 const featuresFlag = /^--(enable|disable)-features=(.*)$/;
 
 /**
@@ -44,7 +44,10 @@ const headlessFlags = [
 /** Without this flag, a remote-controlled browser sets `navigator.webdriver`, and no override could clear it. */
 const automationFlag = "--disable-blink-features=AutomationControlled";
 
-/** Disables throttling of hidden or busy pages and the popup blocker. */
+/**
+ * Disables throttling of hidden or busy pages, the back/forward cache, the popup blocker, and prompts about hung pages
+ * and resubmitted forms. Allows input before a page's first frame.
+ */
 const unattendedFlags = [
   "--allow-pre-commit-input",
   "--disable-back-forward-cache",
@@ -87,7 +90,7 @@ const quietFlags = [
 
 /**
  * Screenshots use a separate surface. The network service runs in the browser process. On Linux a separate process
- * would have no sandbox, and sharing saves 60 ms of CPU, 13 MB and 10 % of the launch time.
+ * would have no sandbox, and would take 60 ms of CPU, 13 MB and 10 % of the launch time.
  */
 const enabledFeatures = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
 
@@ -95,6 +98,7 @@ const disabledFeatures = [
   // Network requests of the browser itself.
   "AimEnabled",
   "AutofillServerCommunication",
+  "LensOverlay",
   "MediaRouter",
   "NetworkTimeServiceQuerying",
   "OptimizationHints",
@@ -106,10 +110,9 @@ const disabledFeatures = [
   "AvoidUnnecessaryBeforeUnloadCheckSync",
   "DestroyProfileOnBrowserClose",
   "PaintHolding",
+  "ThirdPartyStoragePartitioning",
   // Disabled, because a page that replaces a hung or crashed page must not share its renderer.
   "ProcessPerSiteUpToMainFrameThreshold",
-  "ThirdPartyStoragePartitioning",
-  "LensOverlay",
   // Full Chromium 156 would load two address bar popup pages in a separate renderer: 1.3 s of CPU and 50 MB.
   "WebUIOmniboxAimPopup",
   "WebUIOmniboxPopup",

@@ -33,7 +33,7 @@ export interface BrowserLaunch {
   extraFlags?: readonly string[];
   /** Whether the browser uses the slot's profile directory. Full Chromium always does. */
   keepsFiles?: boolean;
-  /** Loads the extension that captures tabs into full Chromium. */
+  /** Whether full Chromium is launched with the extension that captures tabs. Ignored for headless shell. */
   canCapture?: boolean;
   signal: AbortSignal;
   /** Called with an error thrown by a handler of a browser message. The browser then counts as dead. */
@@ -54,15 +54,18 @@ export interface BrowserProcess {
   readonly targets: Targets;
   /** Page that captures tabs, opened on demand. Undefined without the capture extension. */
   readonly capturePage: HiddenPage | undefined;
-  /** Resolves when the browser has exited: `killed` by the worker, otherwise `crashed`. */
+  /** Resolves when the browser has exited or its pipe has closed: `killed` by the worker, otherwise `crashed`. */
   readonly exited: Promise<BrowserExit>;
-  /** Resolves when the process has ended. `Browser.close` closes the pipe 100 ms earlier and still writes files. */
+  /**
+   * Resolves when the process has ended. After `Browser.close`, the browser closes the pipe 100 ms earlier, and then
+   * still writes files.
+   */
   readonly ended: Promise<void>;
   /** Kills every process of the slot. Resolves when the browser has exited. */
   kill(): Promise<void>;
 }
 
-/** Thrown if a browser cannot be started or exits before it answers. */
+/** Thrown if a browser cannot be started, or exits before its first answer. */
 export class LaunchFailure extends Error {
   override readonly name = "LaunchFailure";
 }

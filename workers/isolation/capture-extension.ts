@@ -6,7 +6,7 @@ import type { Slot } from "./slot.ts";
 /** Extension permissions to capture a tab and to map tabs to CDP targets. */
 const permissions = ["tabCapture", "debugger"];
 
-/** The capture extension in a browser's slot: an empty page without a background script. */
+/** The capture extension in a browser's isolation slot. It has one empty page and no background script. */
 export interface CaptureExtension {
   readonly id: string;
   readonly directory: string;

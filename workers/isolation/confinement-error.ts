@@ -1,4 +1,4 @@
-/** Error output of the probe commands, and what each output shows to be missing. */
+/** Missing requirements by the error output of the probe commands. */
 const missingByOutput: readonly (readonly [errorOutput: RegExp, missing: string])[] = [
   [/no uids for slots/, "the uids 32768 to 49151 in the user namespace, or an ordinary user in place of root"],
   [/RTNETLINK/, "the capability CAP_NET_ADMIN"],
@@ -24,7 +24,9 @@ interface Refusal {
   readonly what: string;
   /** Error output of the probe command, or the reason why there was no probe. */
   readonly errorOutput: string;
-  /** Whether the operation failed as root, in the worker's own namespaces. */
+  /**
+   * Selects what is missing if no pattern matches the error output: true for a capability, false for user namespaces.
+   */
   readonly isRoot: boolean;
   /** Setting that disables the requirement. */
   readonly optOut?: "ISOLATION=flags" | "BROWSER_SANDBOX=off";

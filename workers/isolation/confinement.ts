@@ -19,7 +19,7 @@ export function confineCommand(enter: readonly string[], uid: number | undefined
     uid === undefined
       ? ["--inh-caps=-all", "--ambient-caps=-all"]
       : [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
-  // With no-new-privs, setuid programs have no effect after a sandbox escape.
+  // With no-new-privs, setuid programs gain no privileges after a sandbox escape. Chromium's setuid helper needs them.
   const noNewPrivileges = sandbox === "setuid" ? [] : ["--no-new-privs"];
   return [...enter, "setpriv", ...identity, ...noNewPrivileges];
 }
@@ -70,7 +70,7 @@ function seccompFilters(pid: number): number | undefined {
 
 const isFiltered = (pid: number): boolean => /^Seccomp:\t2/m.test(readKernelFile(`/proc/${pid}/status`));
 
-/** Throws if a slot cannot write to its directory. */
+/** Throws if a confined process cannot write to a directory. */
 export function probeDirectory(confine: readonly string[], directory: string): void {
   if (process.platform !== "linux" || run([...confine, "test", "-w", directory]) === undefined) return;
   throw new Error(`browsers cannot write in ${directory}: every parent directory must be searchable by all users`);

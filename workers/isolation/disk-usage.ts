@@ -2,18 +2,19 @@ import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 
-/** Bytes of a `stat(2)` block. The file system's own block size may differ. */
+/** Unit of `st_blocks` in stat(2), in bytes. The file system's own block size may differ. */
 const block = 512;
 
-/** Minimum charged per entry, so that many empty files count too. */
+/** Minimum number of bytes counted per file or directory, so that many empty files count too. */
 const minBytes = 32 * 1_024;
 
-/** Entries examined before yielding to the event loop, at 10 µs each. */
+/** Number of entries examined before yielding to the event loop. Each takes about 10 µs. */
 const atOnce = 500;
 
 /**
- * Returns the disk usage of directories in bytes without following links. Stops once the sum exceeds `bound`. An entry
- * that cannot be read counts as infinite: a browser must not hide files below a path that is too long for the kernel.
+ * Returns the disk usage of directories in bytes. Links are not followed. Stops once the sum exceeds `bound`. Returns
+ * infinity if lstat(2) fails for an entry: a browser must not hide files below a path that is too long for the kernel.
+ * A directory that cannot be listed counts as empty.
  */
 export async function diskUsage(roots: readonly string[], bound: number): Promise<number> {
   let bytes = 0;

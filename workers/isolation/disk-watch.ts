@@ -2,11 +2,15 @@ import { statfsSync } from "node:fs";
 import { diskUsage } from "./disk-usage.ts";
 
 /**
- * Milliseconds between measurements of a directory whose disk shows no change. The 500 files of a browser take 5 ms.
+ * Milliseconds between measurements of an owner's directories while the free disk space does not shrink. Measuring the
+ * 500 files of a browser takes 5 ms.
  */
 const idleMs = 30_000;
 
-/** If a disk's free space shrinks by 1/16 of the bound, all directories are measured at once. */
+/**
+ * Divisor of the bound. If the free space of a disk has shrunk by `bound / step`, the next call measures all
+ * directories.
+ */
 const step = 16;
 
 /** Directories measured as one sum. The directories may be on different disks. */
@@ -15,7 +19,10 @@ export interface MeasuredDirectories {
   measuredAt: number | undefined;
 }
 
-/** Finds owners whose directories exceed a bound. Walks directories only when disk space or time requires it. */
+/**
+ * Finds owners whose directories exceed a bound. Walks the directories of an owner only every 30 s, or if the free disk
+ * space has shrunk.
+ */
 export class DiskWatch {
   readonly #bound: number;
   /** Highest free bytes of each disk since all directories were last measured. */
@@ -26,7 +33,7 @@ export class DiskWatch {
     this.#bound = bound;
   }
 
-  /** Measures owners that are due and reports each that exceeds the bound. Does nothing while a measurement runs. */
+  /** Measures owners that are due and reports each that exceeds the bound. Does nothing while an earlier call runs. */
   async measure<Owner extends MeasuredDirectories>(
     owners: readonly Owner[],
     onOver: (owner: Owner, bytes: number) => void,
@@ -47,7 +54,10 @@ export class DiskWatch {
     }
   }
 
-  /** Checks the disks of one owner only: all slots of a worker share the same disks. */
+  /**
+   * Returns whether the free space of a disk has shrunk by a step. Checks the disks of one owner only, because all
+   * slots of a worker share the same disks.
+   */
   #hasShrunk(directories: readonly string[]): boolean {
     const free = directories.map((directory, disk) => freeBytes(directory) ?? this.#free[disk] ?? 0);
     const isLess = free.some((bytes, disk) => (this.#free[disk] ?? 0) - bytes >= this.#bound / step);
@@ -61,7 +71,7 @@ function freeBytes(directory: string): number | undefined {
     const { bavail, bsize } = statfsSync(directory);
     return bavail * bsize;
   } catch {
-    // The directory is missing, because the slot is being removed.
+    // The directory is missing if the slot is being cleared.
     return undefined;
   }
 }

@@ -6,7 +6,7 @@ const openWithin = 3_000;
 /** An internal page that is hidden from CDP clients, together with its tab target. */
 export class HiddenPage {
   readonly address: string;
-  /** Set while the page opens. Resolves when its targets are known. */
+  /** Set while the page opens. Resolves when the page's targets are known, or after 3 s. */
   opening: Promise<unknown> | undefined;
   readonly #targets = new Set<string>();
 
@@ -14,7 +14,10 @@ export class HiddenPage {
     this.address = address;
   }
 
-  /** Opens the page. Messages to CDP clients are deferred until the page's targets are known. */
+  /**
+   * Opens the page with `work`, which calls `hide` for each target of the page. Meanwhile, for at most 3 s, messages to
+   * CDP clients are deferred.
+   */
   async open<Value>(work: (hide: (targetId: string) => void) => Promise<Value>): Promise<Value> {
     const opened = work((targetId) => this.#targets.add(targetId));
     this.opening = within(opened, openWithin, undefined);
@@ -23,7 +26,10 @@ export class HiddenPage {
     return opened;
   }
 
-  /** Removes the page from the members of a message. Returns undefined if the message concerns only the page. */
+  /**
+   * Returns the members of a message without the page's targets. Returns undefined for an event that names such a
+   * target.
+   */
   strip(members: Buffer): Buffer | undefined {
     if (![...this.#targets].some((target) => members.includes(target))) return members;
     const { method, result } = JSON.parse(`{${members}}`);

@@ -1,14 +1,17 @@
 import { readFileSync } from "node:fs";
 import { homeOf, type ProcessEntry, readProcess } from "./processes.ts";
 
-/** Process of a launch, which leads the process session and group of all its children. */
+/** First process of a browser's launch. It leads the process session and the process group of its children. */
 export interface LaunchRecord {
   pid: number;
   /** Start time in clock ticks since boot, if known. Distinguishes a reused pid. */
   startedAt: number | undefined;
 }
 
-/** Reads the record written by launch.sh (a line of /proc/<pid>/stat). Returns undefined if launch.sh never ran. */
+/**
+ * Reads the record written by launch.sh (a line of /proc/<pid>/stat). Returns undefined if the record is missing or
+ * invalid.
+ */
 export function readLaunchRecord(path: string): LaunchRecord | undefined {
   let line: string;
   try {
@@ -23,14 +26,16 @@ export function readLaunchRecord(path: string): LaunchRecord | undefined {
 }
 
 /**
- * Creates a matcher for processes of this user's launches: members of their process sessions, and processes with a slot
- * as HOME. The latter include Chromium's crash handlers, which create their own process sessions.
+ * Creates a matcher for processes of this user's launches: members of their process sessions or groups, and processes
+ * whose HOME is a slot's directory. The latter include Chromium's crash handlers, which create their own process
+ * sessions.
  */
 export function matchLaunches(
   records: readonly LaunchRecord[],
   directories: ReadonlySet<string>,
 ): (entry: ProcessEntry) => boolean {
-  // The kernel does not reuse a session id while the session has members, so only the leader's pid can be stale.
+  // The kernel does not reuse the id of a process session that has members. If the pid belongs to a process with
+  // another start time, the process session has therefore ended.
   const leaders = new Set(
     records
       .filter(({ pid, startedAt }) => {

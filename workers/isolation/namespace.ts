@@ -26,9 +26,9 @@ setInterval(() => process.connected && process.ppid === parent || process.exit()
 `;
 
 /**
- * A network namespace with only loopback and one listening socket, which the worker holds. The worker's descriptors and
- * the browsers inside keep the namespace alive, not a helper process. The namespace ends with the worker, even after a
- * crash.
+ * A network namespace with only loopback and one listening socket, which the worker holds. No helper process is needed:
+ * the worker's descriptors and the browsers inside keep the namespace alive. After a crash of the worker, the namespace
+ * ends with the last browser inside.
  */
 export interface Namespace {
   /** Inode that identifies the network namespace in /proc. */
@@ -41,7 +41,10 @@ export interface Namespace {
   close(): void;
 }
 
-/** Creates a namespace as root, or as an ordinary user inside a new user namespace. Throws if the kernel refuses. */
+/**
+ * Creates a namespace as root, or as an ordinary user inside a new user namespace. Rejects if the kernel refuses, or
+ * after 15 s.
+ */
 export async function createNamespace(isRoot: boolean): Promise<Namespace> {
   const own = isRoot ? [] : ["--user", "--map-current-user", "--keep-caps"];
   const script = 'ip link set lo up && exec "$0" --eval "$1"';

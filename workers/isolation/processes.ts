@@ -8,10 +8,10 @@ const pollMs = 5;
 
 /** Timeout of one `kill -9 -1` in milliseconds. */
 const killMs = 5_000;
-/** Maximum attempts, because the slot's processes may kill the killer first. */
+/** Maximum number of such attempts. A process of the slot may kill the `kill` process first. */
 const maxKillAttempts = 10;
 
-/** World-readable process information. Zombies are not listed. */
+/** A running process, as /proc shows it to all users. Zombies are excluded. */
 export interface ProcessEntry {
   readonly pid: number;
   readonly uid: number;
@@ -32,7 +32,7 @@ export function findProcesses(matches: (entry: ProcessEntry) => boolean): Proces
   return found;
 }
 
-/** Returns a process, or undefined if it has ended. */
+/** Returns a process, or undefined if it has ended or is a zombie. */
 export function readProcess(pid: number): ProcessEntry | undefined {
   const status = readKernelFile(`/proc/${pid}/status`);
   // Sandboxed renderers are not dumpable and their /proc/<pid> is owned by root, so the uid is read from the status.
@@ -63,7 +63,7 @@ class Process implements ProcessEntry {
     return this.#field(19);
   }
 
-  /** Returns a stat field, counted from the state. NaN if the process has ended. */
+  /** Returns a field of /proc/<pid>/stat; index 0 is the state. NaN if the process has ended. */
   #field(index: number): number {
     if (!this.#stat) {
       const stat = readKernelFile(`/proc/${this.pid}/stat`);
@@ -93,9 +93,9 @@ export function homeOf(pid: number): string | undefined {
 }
 
 /**
- * Kills matching processes until none is left. Returns the processes that remain at the deadline. Repeats, because a
- * process can fork between listing and kill. If `wereKilled`, all processes were already killed and one pass suffices:
- * listing 200 processes takes 3 ms.
+ * Kills matching processes until none is left. Returns the processes that remain after `deadlineMs`. Repeats, because a
+ * process can fork between listing and kill. If `wereKilled`, all processes have already received SIGKILL and cannot
+ * fork, so no second listing follows: listing 200 processes takes 3 ms.
  */
 export async function killProcesses(
   matches: (entry: ProcessEntry) => boolean,
@@ -116,9 +116,9 @@ export async function killProcesses(
 
 /**
  * Kills every process of a slot's uid with one `kill -9 -1` (5 ms). Processes that fork faster than /proc can be read
- * would otherwise survive into the next session of the uid. The kill runs inside the slot's confinement, because it
- * briefly has the slot's uid and is itself exposed to the slot's processes. Returns whether the kill ran, after which
- * no process of the uid can fork.
+ * would otherwise survive into the next session of the uid. The `kill` process has the slot's uid, so the slot's
+ * processes can attack it. It therefore runs inside the slot's confinement. Resolves to true if the kill ran; no
+ * process of the uid can fork then.
  */
 export async function killUid(confine: readonly string[]): Promise<boolean> {
   const [command = "", ...parameters] = [...confine, "sh", "-c", "kill -9 -1"];
@@ -140,6 +140,6 @@ function sendKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // The process has ended.
+    // The process has ended or belongs to another user.
   }
 }

@@ -1,9 +1,12 @@
 export interface SessionBounds {
-  /** Memory of all processes. Shared pages count once; file-backed code does not count. */
+  /**
+   * Memory of all the session's processes. Shared pages count once, or once per process if the worker cannot read their
+   * shares. Pages of files do not count.
+   */
   readonly memoryBytes: number;
-  /** Processes and threads. */
+  /** Number of processes and threads. */
   readonly tasks: number;
-  /** Disk usage of the browser's and the user's files. Browser files in /dev/shm also use memory. */
+  /** Disk usage of the browser's and the session's files. Browser files in /dev/shm also use memory. */
   readonly diskBytes: number;
 }
 
@@ -11,7 +14,8 @@ export interface SessionBounds {
 export const sessionBounds: SessionBounds = { memoryBytes: 2 * 2 ** 30, tasks: 1_024, diskBytes: 2 ** 30 };
 
 /**
- * Kernel limit on tasks per slot uid. Above the session bound, so that the watchdog usually ends the session with a
- * reason. Tasks created faster than the watchdog checks fail at this limit.
+ * Kernel limit on processes and threads of a slot's uid. The limit is above the session bound, so that usually the
+ * watchdog ends the session and reports the reason. If tasks are created faster than the watchdog checks, their
+ * creation fails at this limit.
  */
 export const maxTasks = 2 * sessionBounds.tasks;

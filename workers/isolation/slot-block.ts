@@ -20,15 +20,15 @@ import { killProcesses, killUid, type ProcessEntry } from "./processes.ts";
 import type { Slot } from "./slot.ts";
 import { blockSize, maxBlocks } from "./uid-range.ts";
 
-/** Milliseconds for processes of a dead worker to end after SIGKILL. */
+/** Maximum milliseconds for processes of a dead worker to end after SIGKILL. */
 const leftoversMs = 10_000;
 
 /** Timeout of rm(1) for a directory, in milliseconds. */
 const removeMs = 30_000;
 
 /**
- * A numbered set of isolation slots owned by one worker of the machine through a file lock. The lock ends with the
- * process. If the worker is root, each slot has its own uid.
+ * A numbered set of isolation slots that one worker of the machine owns through a file lock. The lock ends with the
+ * worker's process. If the worker can assign uids (see `findUidBase`), each slot has its own uid.
  */
 export interface SlotBlock {
   readonly index: number;
@@ -43,7 +43,6 @@ export interface SlotBlock {
   release(): void;
 }
 
-/** Locations of slot blocks. */
 export interface BlockOptions {
   /** First slot uid of this machine, if slots have uids. */
   uidBase: number | undefined;
@@ -64,15 +63,16 @@ interface BlockLocation {
   release(): void;
 }
 
-/** Saves the profile left in a slot by a dead worker's session, after its processes have ended. */
+/** Saves the profile that a dead worker's session left in a slot. Called after the session's processes have ended. */
 export type RecoverProfile = (
   profile: { path: string; uid: number | undefined },
   launchRecord: string,
 ) => Promise<void>;
 
 /**
- * Locks the first free block and clears all free blocks that dead workers left. Processes are killed and files removed
- * only in blocks whose lock is held.
+ * Locks the first free block that can be cleared. Also clears all other free blocks that workers of this machine have
+ * used. Processes are killed and files removed only in blocks whose lock is held. Rejects if no block can be locked and
+ * cleared.
  */
 export async function acquireBlock({
   uidBase,
@@ -104,8 +104,8 @@ export async function acquireBlock({
 /** Locks a block. Returns the release function, or undefined if another worker holds the block. */
 function lockBlock(base: string, index: number): (() => void) | undefined {
   const descriptor = openSync(join(base, `block-${index}.lock`), "a", 0o600);
-  // The lock belongs to the open file, which is shared with flock(1). The lock outlives flock and ends with this
-  // process.
+  // The lock belongs to the open file description, which flock(1) inherits. The lock remains when flock(1) exits. It
+  // ends when this process closes the file or ends.
   const { status, error } = spawnSync("flock", ["--exclusive", "--nonblock", "3"], {
     stdio: ["ignore", "ignore", "ignore", descriptor],
   });
@@ -139,7 +139,7 @@ type Roots = Pick<BlockLocation, "scratch" | "storage">;
 
 /**
  * Reads the parent directories used by the block's last worker, one per line. That worker's configuration may have
- * differed.
+ * differed. Returns undefined if no worker has used the block.
  */
 function readRoots(base: string, index: number): Roots | undefined {
   try {
@@ -205,25 +205,27 @@ export function profileRecordOf(launchRecord: string): string {
 }
 
 /**
- * Removes the profile record. Otherwise the files of the slot's next session would be taken for the profile's files.
+ * Removes the profile record. Otherwise, after a crash of the worker, the files of the slot's next session would be
+ * saved as this profile.
  */
 export function removeProfileRecord(launchRecord: string): void {
   const path = profileRecordOf(launchRecord);
   for (const each of [path, `${path}.new`]) rmSync(each, { force: true });
 }
 
-/** Mode of directories that the browser can write: group-writable and sticky. */
+/** Mode of directories that the browser can write to: group-writable and sticky. */
 const sharedMode = 0o1770;
 /** Mode of directories that the browser can only read. */
 const readOnlyMode = 0o750;
 
-/** File system part of a slot. */
+/** Directories of a slot, and the uid whose browser uses them. */
 export type SlotDirectories = Pick<Slot, "directory" | "storage" | "uid">;
 
 /**
  * Recreates a slot's directories for temporary files, profile, downloads and session files. If the slot has a uid, the
- * worker owns them with the slot's group and the sticky bit. The browser can then write to a directory but cannot
- * replace it by a link through which the worker would read or remove its own files.
+ * worker owns the directories, and their group is the slot's. All but the directory of session files are group-writable
+ * and sticky. The browser can then write to a directory but cannot replace it by a link through which the worker would
+ * read or remove its own files.
  */
 export function makeSlotDirectories({ directory, storage, uid }: SlotDirectories): void {
   removeSlotDirectories({ directory, storage, uid });
@@ -265,8 +267,9 @@ export function removeSlotDirectories({ directory, storage, uid }: SlotDirectori
 }
 
 /**
- * Removes a slot's directory. Throws if another user owns it. In a world-writable parent anyone can create the name, and
- * removing it as root could then follow links that change during the removal.
+ * Removes a directory of a slot, if present. Throws if the path is no directory, or belongs neither to the slot's uid
+ * nor to the worker. In a world-writable parent, any user can create this name. During a removal by root, the owner
+ * could then replace directories by links.
  */
 function removeSlotDirectory(directory: string, uid: number | undefined): void {
   const found = lstatSync(directory, { throwIfNoEntry: false });
@@ -286,7 +289,10 @@ function removeSlotDirectory(directory: string, uid: number | undefined): void {
   }
 }
 
-/** Creates a directory writable only by this user. Throws if another user owns the path or can write to it. */
+/**
+ * Creates a directory that only this user can write to, if missing. Throws if the path is no directory, or if another
+ * user owns it or can write to it.
+ */
 function makeOwnDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const found = lstatSync(path);

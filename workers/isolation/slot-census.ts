@@ -2,11 +2,13 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { readKernelFile } from "./kernel-file.ts";
 
-/** Identifies the processes of a slot. */
+/** Identifies the processes of an isolation slot. */
 export interface Occupant {
-  /** The slot's own uid, if it has one. */
+  /** Uid of the slot's processes. Undefined if slots have no uids. */
   readonly uid: number | undefined;
-  /** Without a uid: the leader of the process session that the launch created. */
+  /**
+   * Pid of the leader of the process session that the launch created. Undefined if not known. Used only without a uid.
+   */
   readonly leader: number | undefined;
 }
 
@@ -15,8 +17,9 @@ export interface SlotUsage {
   readonly pids: readonly number[];
   readonly tasks: number;
   /**
-   * Upper bound of the memory in use. A shared page counts once per process: 240 MiB for an idle Chromium that uses 150
-   * MiB. Reading this sum takes 20 µs. The exact share (PSS, see `exactMemory`) takes 4 to 16 ms per process.
+   * Upper bound of the memory in use. A page that several processes share counts once per process: 240 MiB for an idle
+   * Chromium that uses 150 MiB. Reading the upper bound takes 20 µs per process. The exact share (PSS, see
+   * `exactMemory`) takes 4 to 16 ms per process.
    */
   readonly memoryBytes: number;
 }
@@ -54,11 +57,14 @@ export class SlotCensus {
   }
 }
 
-/** Returns the memory in bytes as proportional set size: a page shared by n processes counts 1/n for each. */
+/**
+ * Returns the memory in bytes as proportional set size: a page shared by n processes counts 1/n for each. Returns the
+ * upper bound if the share of any process cannot be read.
+ */
 export async function exactMemory({ pids, memoryBytes }: SlotUsage): Promise<number> {
   const read = (pid: number) => readFile(`/proc/${pid}/smaps_rollup`, "latin1").catch(() => "");
   const rollups = await Promise.all(pids.map(read));
-  // Without root, the smaps of a sandboxed renderer are unreadable, and the upper bound is returned.
+  // Without root, the smaps of a sandboxed renderer cannot be read. Neither can those of a process that has ended.
   if (rollups.includes("")) return memoryBytes;
   const shares = rollups.map((text) => field(text, "Pss_Anon") + field(text, "Pss_Shmem") + field(text, "SwapPss"));
   return shares.reduce((sum, share) => sum + share, 0) * 1_024;

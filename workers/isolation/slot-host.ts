@@ -27,7 +27,7 @@ export interface SlotHostOptions {
   log: Log;
 }
 
-/** Egress socket of a slot. Created once and reused by successive sessions. */
+/** Listening socket that receives all traffic of a slot's browser. Created once and reused by successive sessions. */
 interface EgressSocket {
   listener: Server;
   port: number;
@@ -58,7 +58,10 @@ export class SlotHost {
     this.#record = options.block.recordOf(index);
   }
 
-  /** Creates the namespace with its socket if missing, and empty directories. */
+  /**
+   * Prepares the slot for a session: creates empty directories, and the namespace with its socket if missing. Until
+   * `clear`, later calls return the same promise unless it has rejected.
+   */
   prepare(): Promise<SlotEntrance> {
     this.#entrance ??= this.#prepare().catch((error: unknown) => {
       this.#entrance = undefined;
@@ -67,12 +70,12 @@ export class SlotHost {
     return this.#entrance;
   }
 
-  /** Routes the browser's connections to a relay. Without a relay, the connections are refused. */
+  /** Passes the browser's connections to a relay. Without a relay, connections are closed at once. */
   attach(relay: EgressRelay | undefined): void {
     this.#relay = relay;
   }
 
-  /** Kills every process of the slot. Resolves to true if no process is left. */
+  /** Kills every process of the slot. Resolves to true if no process is left, or to false 10 s after SIGKILL. */
   async kill(): Promise<boolean> {
     const entrance = await this.#entrance?.catch(() => undefined);
     const wereKilled = entrance && this.uid !== undefined ? await killUid(entrance.confine) : false;
@@ -83,7 +86,7 @@ export class SlotHost {
     return false;
   }
 
-  /** Removes a session's files. */
+  /** Removes the directories of a session, and its launch and profile records. */
   clear(): void {
     this.#entrance = undefined;
     removeSlotDirectories(this);
@@ -129,9 +132,9 @@ export class SlotHost {
   }
 
   /**
-   * Matches the slot's processes, including a launcher that has not switched to the slot's uid. Without uids, matches
-   * every process in the slot's network namespace. The namespace's inode is not reused while the worker holds the
-   * namespace.
+   * Matches the slot's processes, including a launcher that has not switched to the slot's uid. Without uids, also
+   * matches every process of this user in the slot's network namespace. The namespace's inode is not reused while the
+   * worker holds the namespace.
    */
   #matchSlot(): (entry: ProcessEntry) => boolean {
     const launched = readLaunchRecord(this.#record);

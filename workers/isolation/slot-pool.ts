@@ -18,8 +18,8 @@ import { SlotHost } from "./slot-host.ts";
 import { blockSize, findUidBase } from "./uid-range.ts";
 
 /**
- * Free slots that are prepared for the next sessions. Creating a namespace takes 40 ms of CPU, so slots that are never
- * used have none.
+ * Number of free slots that are prepared for the next sessions. Creating a namespace takes 40 ms of CPU, so slots that
+ * are never used have none.
  */
 const preparedAhead = 2;
 
@@ -32,7 +32,7 @@ export interface SlotPoolOptions {
   /** Browser binaries, readable by every slot's uid. */
   executables: BrowserPaths;
   log: Log;
-  /** Private networks and targets that all pages may reach (`EGRESS_ALLOW`). */
+  /** Private networks and targets that the pages of all sessions may reach (`EGRESS_ALLOW`). */
   allow?: readonly string[];
   /** Shows on refusal pages the setting with which the operator allows an address. */
   showRemedy?: boolean;
@@ -44,7 +44,7 @@ export interface SlotPoolOptions {
   recoverProfile?: RecoverProfile;
   /** Directory for browser files of running sessions. Default: `findScratch`. */
   scratch?: string | undefined;
-  /** Directory on disk for uploads and downloads. Default: `scratch`. */
+  /** Directory on disk for uploads and downloads. Default: the directory for browser files. */
   storage?: string | undefined;
   /** Name resolver. Default: the system's. */
   resolve?: Resolve;
@@ -112,13 +112,13 @@ export class SlotPool {
     this.#prepareAhead();
   }
 
-  /** Ends every session, removes all files and releases the block. */
+  /** Kills every browser, removes all files of the slots and releases the block. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
   }
 
-  /** Returns a slot for one session, or undefined if none is free. */
+  /** Returns a slot for one browser, or undefined if none is free or the pool stops. */
   acquire(): Slot | undefined {
     const host = this.#stopping.signal.aborted ? undefined : this.#free.shift();
     if (!host) return undefined;
@@ -188,7 +188,7 @@ export class SlotPool {
     this.#leased.delete(slot);
     addEgress(this.#released, slot.relay);
     if (this.#stopping.signal.aborted) return;
-    // The slot is reused first, because it has a namespace.
+    // This slot is acquired next, because it has a namespace.
     this.#free.unshift(host);
     this.#prepareAhead();
   }
@@ -204,7 +204,7 @@ export class SlotPool {
     }
   }
 
-  /** Prepares the next slots. They are free meanwhile, because a session awaits the same promise. */
+  /** Prepares the next slots. A session can acquire a slot meanwhile: its `ready` awaits the same promise. */
   #prepareAhead(): void {
     for (const host of this.#free.slice(0, preparedAhead)) {
       host.prepare().catch((error: unknown) => {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Slots per block, more than one machine can serve. */
+/** Isolation slots per block, which is the maximum per worker. */
 export const blockSize = 256;
 
 /** Blocks per machine, which is also the maximum number of workers. */
