@@ -13,16 +13,16 @@ export interface DrainParts {
 }
 
 /**
- * Refuses new sessions and fetches. Resolves when all sessions and fetches have ended, `patience` milliseconds have
- * passed, or the signal aborts.
+ * Refuses new sessions and fetches. Resolves when all sessions and fetches have ended, after `timeoutMs`, or when the
+ * signal aborts.
  */
 export async function drain(
   { sessions, fetches, link }: DrainParts,
-  patience: number,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  sessions.drain(patience);
+  sessions.drain(timeoutMs);
   await link.sendHeartbeat();
   const isEmpty = (): boolean => sessions.held.length === 0 && fetches.busy === 0;
-  await waitUntil(() => signal.aborted || isEmpty(), { timeout: patience, every: pollMs });
+  await waitUntil(() => signal.aborted || isEmpty(), { timeout: timeoutMs, every: pollMs });
 }

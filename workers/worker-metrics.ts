@@ -17,7 +17,7 @@ export interface WorkerMetrics {
   readonly registry: Registry;
   /** Seconds of each command, including its time in the queue, by `method` and `outcome` (`ok` or an error slug). */
   readonly commands: Histogram<"method" | "outcome">;
-  /** Counts ends of sessions by `reason`, or bot checks by `kind`. */
+  /** Counts an event: an end of a session by `reason`, or a bot check by `kind`. Other events are not counted. */
   count(event: ReportedEvent): void;
   /** Seconds until a session had a browser, by `how`: `adopted` (a warm one) or `launched`. */
   readonly browserReady: Histogram<"how">;

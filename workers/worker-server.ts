@@ -17,7 +17,7 @@ import { createWorkerHandlers, type WorkerParts } from "./fleet-handlers.ts";
 
 const internal = errorTable.internal.code;
 
-/** Milliseconds for running calls to end when the server stops. */
+/** Maximum milliseconds for running calls to end when the server stops. */
 const stopMs = 2_000;
 
 export interface WorkerServerOptions extends WorkerParts {

@@ -44,13 +44,13 @@ export interface WorkerOptions {
   /** Environment variables, including the paths of browsers. */
   readonly env: Environment;
   readonly log: Log;
-  /** Called when the worker must stop. */
+  /** Called when the worker must drain or stop, or has lost its lease. */
   onStopRequired(stopReason: WorkerStopReason): void;
 }
 
 export interface Worker {
-  /** Refuses new sessions and fetches. Resolves when all have ended, after `patience` ms, or when the signal aborts. */
-  drain(patience: number, signal: AbortSignal): Promise<void>;
+  /** Refuses new sessions and fetches. Resolves when all have ended, after `timeoutMs`, or when the signal aborts. */
+  drain(timeoutMs: number, signal: AbortSignal): Promise<void>;
   /** Refuses new sessions and fetches, ends all sessions with the reason, fails all fetches and removes all files. */
   stop(reason: SessionEndedReason): Promise<void>;
 }
@@ -102,7 +102,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     "the worker has started",
   );
   return {
-    drain: (patience, signal) => drain({ sessions, fetches, link }, patience, signal),
+    drain: (timeoutMs, signal) => drain({ sessions, fetches, link }, timeoutMs, signal),
     stop: (reason) =>
       stopAll(
         { ...resources, ...sessionParts, link, sender, logSender, spanSender, server, internal, pressure },
@@ -151,7 +151,10 @@ async function prepareResources({ config, env, log }: WorkerOptions): Promise<Se
   return { runtimes, slots, mediaServer, profiles, reports: new Reports(), blockLists };
 }
 
-/** Tests a browser before the worker registers. A worker without sandboxed browsers must not accept sessions. */
+/**
+ * Launches the first browser before the worker registers. If that fails, stops the pools and rejects: a worker without
+ * sandboxed browsers must not accept sessions unless the sandbox is disabled.
+ */
 async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<void> {
   try {
     await browsers.probe();

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Control group of this process, or an ancestor. */
+/** A control group of this process, or an ancestor of that group. */
 export interface Cgroup {
   readonly version: 1 | 2;
   /** Directory of the group's files. */
@@ -17,7 +17,8 @@ interface Mount {
 }
 
 /**
- * Returns the groups that limit this process's memory, the process's own group first. `root` is `/` except in tests.
+ * Returns the memory control groups of this process and their ancestors, the process's own group first. `root` is `/`
+ * except in tests.
  */
 export function findCgroups(root: string): Cgroup[] {
   const mounts = readMounts(join(root, "proc/self/mountinfo"));
@@ -40,7 +41,7 @@ export function findCgroups(root: string): Cgroup[] {
 /** Returns the directories from a group up to the mount point. */
 function ancestry({ root, point }: Mount, path: string): string[] {
   const below = root === "/" ? path : path.startsWith(root) ? path.slice(root.length) : "/";
-  // The kernel shows groups outside the cgroup namespace as `/../x`.
+  // The kernel shows groups outside the cgroup namespace as `/../x`. The mount point is used for such a group.
   const own = join(point, below.includes("..") ? "/" : below).replace(/\/$/, "");
   const directories = [own];
   for (let directory = own; directory !== point && directory.startsWith(`${point}/`); ) {
@@ -50,7 +51,7 @@ function ancestry({ root, point }: Mount, path: string): string[] {
   return directories;
 }
 
-/** Parses proc_pid_mountinfo(5). A single hyphen ends the optional fields. */
+/** Returns the control group mounts of a file as in proc_pid_mountinfo(5). A single hyphen ends the optional fields. */
 function readMounts(path: string): Mount[] {
   return readText(path)
     .split("\n")

@@ -2,17 +2,21 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Cgroup, findCgroups, readText } from "./cgroups.ts";
 
-/** Pressures that can close a worker, from 0 to 1. */
+/** Pressures at which a worker can refuse new sessions. Each is a share from 0 to 1. */
 export interface Pressure {
-  /** Share of the tightest limit that is used and not immediately reclaimable. */
+  /**
+   * Highest share in use of the machine's memory or of a control group's limit, without immediately reclaimable memory.
+   */
   readonly memory: number;
-  /** Share of time in which all tasks stalled on memory. */
+  /** Share of the last 10 s in which all tasks stalled on memory. */
   readonly memory_stall: number;
-  /** Share of time that runnable tasks wait for a core. */
+  /**
+   * Share of time in which runnable tasks wait for a core, or in which a CPU quota stalls all tasks of a control group.
+   */
   readonly cpu: number;
 }
 
-/** Averaging time of the runnable tasks in milliseconds, as in the kernel's `avg10`. */
+/** Time constant, in milliseconds, for averaging the number of runnable tasks. As in the kernel's `avg10`. */
 const averageMs = 10_000;
 
 /**
@@ -43,7 +47,7 @@ export class PressureReader {
     return {
       memory: Math.max(...[total, ...bounds].map(({ used, limit }) => (limit > 0 ? used / limit : 0))),
       memory_stall: Math.max(stalled(join(host, "memory"), "full") ?? 0, ...stalls),
-      cpu: Math.max(this.#crowding(now, stalled(join(host, "cpu"), "some") ?? 1), ...this.#throttling()),
+      cpu: Math.max(this.#cpuContention(now, stalled(join(host, "cpu"), "some") ?? 1), ...this.#throttling()),
     };
   }
 
@@ -54,10 +58,11 @@ export class PressureReader {
   }
 
   /**
-   * Returns the share of time that tasks wait for a core: 1 - c/r for r runnable tasks on c cores. The kernel's "some"
-   * value alone is too sensitive: it reaches 1 with one task more than cores, which is normal for a busy worker.
+   * Returns the share of time in which tasks wait for a core: 1 - c/r for an average of r runnable tasks on c cores.
+   * The result is at most the kernel's "some" value. That value alone is too sensitive: it reaches 1 with one task more
+   * than cores, which is normal for a busy worker.
    */
-  #crowding(now: number, some: number): number {
+  #cpuContention(now: number, some: number): number {
     const runnable = field(readText(join(this.#root, "proc/loadavg")), /(\d+)\/\d+/) ?? 0;
     const elapsed = this.#readAt === undefined ? 0 : now - this.#readAt;
     this.#readAt = now;
@@ -65,7 +70,10 @@ export class PressureReader {
     return Math.min(some, Math.max(0, 1 - this.#cores / Math.max(this.#runnable, this.#cores)));
   }
 
-  /** Returns the CPU stalls of groups with a quota, which can be throttled while the machine is idle. */
+  /**
+   * Returns the shares of time in which all tasks of a group with a CPU quota stalled. A quota can stall tasks while
+   * the machine is idle.
+   */
   #throttling(): number[] {
     return this.#cgroups
       .filter(({ version, directory }) => version === 2 && /^\d/.test(readText(join(directory, "cpu.max"))))
@@ -73,7 +81,10 @@ export class PressureReader {
   }
 }
 
-/** Returns a group's memory limit and usage, without immediately reclaimable file cache. */
+/**
+ * Returns a group's memory limit and usage, without immediately reclaimable file cache. Undefined if the usage cannot
+ * be read.
+ */
 function memoryOf({ version, directory }: Cgroup): { directory: string; used: number; limit: number } | undefined {
   const number = (name: string) => field(readText(join(directory, name)), /^(\d+)/);
   const stat = readText(join(directory, "memory.stat"));

@@ -1,4 +1,4 @@
-/** Thresholds at which a pressure closes a worker and opens it again. */
+/** Thresholds and delays at which one pressure closes a worker to new sessions and opens it again. */
 export interface PressureRule {
   readonly closeAt: number;
   /** Lower than `closeAt`, for hysteresis. */
@@ -9,7 +9,10 @@ export interface PressureRule {
   readonly openAfter: number;
 }
 
-/** State of a gate. `since` is the time from which the value has been beyond the next threshold, if it still is. */
+/**
+ * Whether one pressure closes the worker. `since` is the time from which the value has been beyond the threshold of the
+ * opposite state, or undefined if it is not beyond that threshold.
+ */
 export interface PressureState {
   readonly isClosed: boolean;
   readonly since: number | undefined;
@@ -17,11 +20,11 @@ export interface PressureState {
 
 export const initialPressure: PressureState = { isClosed: false, since: undefined };
 
-/** Returns the state of a gate after a new value. */
+/** Returns the state after a new value. */
 export function nextPressure(state: PressureState, rule: PressureRule, value: number, now: number): PressureState {
   const isBeyond = state.isClosed ? value < rule.openBelow : value >= rule.closeAt;
   if (!isBeyond) return { isClosed: state.isClosed, since: undefined };
   const since = state.since ?? now;
-  const patience = state.isClosed ? rule.openAfter : rule.closeAfter;
-  return now - since >= patience ? { isClosed: !state.isClosed, since: undefined } : { ...state, since };
+  const requiredMs = state.isClosed ? rule.openAfter : rule.closeAfter;
+  return now - since >= requiredMs ? { isClosed: !state.isClosed, since: undefined } : { ...state, since };
 }

@@ -1,25 +1,26 @@
 import type { Pressure } from "./pressure-reader.ts";
 import { initialPressure, nextPressure, type PressureRule, type PressureState } from "./pressure-state.ts";
 
-/** Pressure that can close a worker. */
+/** Name of a pressure that can close a worker. */
 export type PressureKind = keyof Pressure;
 
 /** All kinds of pressure, most severe first. */
 const kinds: readonly PressureKind[] = ["memory", "memory_stall", "cpu"];
 
-/** Milliseconds between readings. A session takes longer to grow. */
+/** Milliseconds between readings. The memory of a session grows more slowly. */
 const pollMs = 500;
 
-/** Thresholds in percent at which the worker closes. 100 means never. */
+/** Thresholds in percent at which the worker closes to new sessions. 100 means never. */
 export interface CloseAt {
   readonly memory: number;
   readonly cpu: number;
 }
 
 /**
- * Memory pressure closes the worker immediately, before the OOM killer acts. The worker opens after one or two sessions
- * have ended. A stall share of 0.2 is thrashing. CPU pressure only slows sessions, and the burst of a launch must not
- * close a worker. At 0.95 there are 20 tasks per core, at 0.8 five.
+ * Returns the rule of each pressure. Memory pressure closes the worker immediately, before the OOM killer acts. The
+ * worker opens again after one or two sessions have ended. A stall share of 0.2 is thrashing. CPU pressure only slows
+ * sessions, so it closes the worker after 5 s, longer than the burst of a launch. At 0.95 there are 20 tasks per core,
+ * at 0.8 five.
  */
 function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, PressureRule>> {
   const at = (percent: number) => (percent >= 100 ? Number.POSITIVE_INFINITY : percent / 100);
@@ -76,7 +77,7 @@ export class PressureWatch {
     this.#timer = undefined;
   }
 
-  /** Reads the pressure once. */
+  /** Reads the pressure once, and calls `onChange` if another pressure or none closes the worker now. */
   measure(now = performance.now()): void {
     const before = this.closedBy;
     const pressure = this.#options.read();

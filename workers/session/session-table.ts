@@ -89,10 +89,10 @@ export class SessionTable {
     return this.#drainEnd !== undefined;
   }
 
-  /** Refuses new sessions, and announces the end of running ones after `patience` milliseconds. */
-  drain(patience: number): void {
-    this.#drainEnd = performance.now() + patience;
-    for (const { session } of this.#entries.values()) session?.planDrainEnd(patience);
+  /** Refuses new sessions, and announces that running ones end after `remainingMs`. */
+  drain(remainingMs: number): void {
+    this.#drainEnd = performance.now() + remainingMs;
+    for (const { session } of this.#entries.values()) session?.planDrainEnd(remainingMs);
   }
 
   /** Number of queued commands of all sessions. */
@@ -104,7 +104,10 @@ export class SessionTable {
     return !this.isDraining && this.closedBy === undefined;
   }
 
-  /** Returns the session of a command. Throws `session-destroyed` if the placement does not match. */
+  /**
+   * Returns the session of a command. Throws `session-destroyed` if the worker does not run this placement of the
+   * session.
+   */
   find(context: CommandContext | undefined): Session {
     const entry = this.#entries.get(context?.sessionId ?? "");
     if (!entry?.session || entry.placementEpoch !== context?.placementEpoch) {
@@ -158,7 +161,7 @@ export class SessionTable {
     }
   }
 
-  /** Ends a session, if present. The teardown continues in the background. */
+  /** Ends a placement of a session, if present. The teardown continues in the background. */
   destroy(placement: Placement, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void {
     const entry = this.#entries.get(placement.sessionId);
     if (!entry || entry.placementEpoch !== placement.placementEpoch) return;
