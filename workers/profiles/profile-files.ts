@@ -8,7 +8,7 @@ import { confineCommand } from "../isolation/confinement.ts";
 import type { Cookie } from "./profile-cookies.ts";
 import { guardTar } from "./tar-guard.ts";
 
-/** Maximum compressed size of a profile store. */
+/** Maximum bytes of a packed profile, compressed. */
 const largest = 32 * 2 ** 20;
 
 /** Timeout of packing in milliseconds. Packing 20 sites takes 20 ms. */
@@ -25,12 +25,10 @@ const pack = `
     tar --create --format=pax --pax-option=delete=atime,delete=ctime --mtime=@0 --no-recursion --null --files-from=- \\
       --file=-`;
 
-/** Zeros between archives are ignored, because older stores contain two concatenated archives. */
+/** Zeros between archives are ignored, because older packed profiles contain two concatenated archives. */
 const unpack = "tar --extract --ignore-zeros --touch --no-same-owner --no-same-permissions --file=-";
 
-/**
- * A browser's profile directory. Its content comes from pages, so the directory is accessed only with the slot's uid.
- */
+/** A browser's profile directory. Its content comes from pages, so packing and unpacking run with the slot's uid. */
 export interface ProfileDirectory {
   readonly path: string;
   readonly uid: number | undefined;
@@ -52,7 +50,10 @@ export async function packProfile(
   return file.bytesWritten;
 }
 
-/** Unpacks a store into an empty profile directory. `check` may throw to reject the manifest. */
+/**
+ * Unpacks a profile into an empty profile directory. Resolves with the profile's manifest. `check` can throw to reject
+ * the manifest before any file is written.
+ */
 export async function unpackProfile(
   source: string,
   directory: ProfileDirectory,

@@ -3,7 +3,10 @@ import { profileRecordOf } from "../isolation/slot-block.ts";
 import type { Cookie } from "./profile-cookies.ts";
 import type { UsedProfile } from "./profile-store.ts";
 
-/** Record of a profile in use, which the browser cannot write. After a crash, the profile is saved from the record. */
+/**
+ * Record of a profile that a session uses, in a file that the browser cannot write. After a crash of the worker,
+ * another worker saves the profile with this record.
+ */
 export interface ProfileRecord extends UsedProfile {
   /** DATA_DIR of the worker to whose store the profile belongs. */
   readonly dataDir: string;
@@ -14,7 +17,7 @@ export interface ProfileRecord extends UsedProfile {
   readonly cookies: readonly Cookie[];
 }
 
-/** Writes a slot's record atomically. */
+/** Writes a slot's profile record atomically. */
 export async function writeRecord(launchRecord: string, record: ProfileRecord): Promise<void> {
   const path = profileRecordOf(launchRecord);
   const text = JSON.stringify(record, (_key, value) => (typeof value === "bigint" ? String(value) : value));
@@ -22,7 +25,7 @@ export async function writeRecord(launchRecord: string, record: ProfileRecord): 
   await rename(`${path}.new`, path);
 }
 
-/** Returns a slot's record, or undefined if its session had no profile. */
+/** Returns a slot's profile record, or undefined if there is none or it cannot be read. */
 export async function readRecord(launchRecord: string): Promise<ProfileRecord | undefined> {
   try {
     // Unchecked cast: only `writeRecord` can write this file.

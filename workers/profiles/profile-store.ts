@@ -7,16 +7,16 @@ import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { Placement } from "../base/reports.ts";
 
-/** Chunk size for gateways. */
+/** Bytes per chunk sent to a gateway. */
 const chunkBytes = 256 * 1024;
 
-/** Milliseconds for which an uploaded store is kept if its session is not created. */
+/** Milliseconds after which an upload is deleted if no session has used it. */
 const incomingMs = 60_000;
 
-/** Milliseconds after which an unfinished store is considered abandoned. */
+/** Age in milliseconds at which an unfinished file is deleted when a worker starts. */
 const unfinishedMs = 60_000;
 
-/** Maximum size of a store uploaded by a gateway. */
+/** Maximum bytes of an upload from a gateway. */
 const largest = 32 * 2 ** 20;
 
 /** Profile of a session, with the version at the session's start. */
@@ -92,12 +92,12 @@ export class ProfileStore {
     await mkdir(this.directory, { recursive: true, mode: 0o700 });
   }
 
-  /** Returns the path of the store uploaded for a session. */
+  /** Returns the path of the packed profile uploaded for a session. */
   incomingOf(placement: Placement): string {
     return join(this.directory, `${nameOf(placement)}.incoming`);
   }
 
-  /** Returns the path to which a session's store is packed. */
+  /** Returns the path to which a session's profile is packed. */
   unfinishedOf(placement: Placement): string {
     return join(this.directory, `${nameOf(placement)}.new`);
   }
@@ -114,7 +114,7 @@ export class ProfileStore {
     setTimeout(() => void rm(path, { force: true }), incomingMs).unref();
   }
 
-  /** Registers the profile of a session that is being created. `find` then waits for the profile. */
+  /** Registers the profile of a session that is being created. `find` then waits for `add` or `stopExpecting`. */
   expect(placement: Placement): void {
     this.#expected.set(nameOf(placement), Promise.withResolvers());
   }
@@ -146,8 +146,8 @@ export class ProfileStore {
   }
 
   /**
-   * Resolves with a session's packed profile, after packing if necessary. Throws `not-found` if the session has no
-   * profile.
+   * Resolves with a session's profile once it has been packed. Throws `not-found` if the session has no profile or
+   * packing failed.
    */
   async find(placement: Placement, signal: AbortSignal): Promise<StoredProfile> {
     const name = nameOf(placement);
@@ -159,14 +159,14 @@ export class ProfileStore {
     return profile;
   }
 
-  /** Returns the packed store of a session as a stream. */
+  /** Returns the packed profile of a session as a stream. */
   read(placement: Placement): AsyncIterable<Buffer> {
     return createReadStream(join(this.directory, `${nameOf(placement)}.store`), { highWaterMark: chunkBytes });
   }
 
   async drop(placement: Placement): Promise<void> {
     const path = join(this.directory, nameOf(placement));
-    // Deletes the .json file first, so that a crash in between leaves no entry without its store.
+    // Deletes the .json file first, so that a crash in between leaves no entry without its packed profile.
     for (const suffix of ["json", "store"]) await rm(`${path}.${suffix}`, { force: true });
   }
 }

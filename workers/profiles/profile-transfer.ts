@@ -7,7 +7,7 @@ import {
 import { failFields } from "../../src/platform/errors.ts";
 import type { ProfileStore } from "./profile-store.ts";
 
-/** Receives a store from a gateway for a session about to start. */
+/** Receives a packed profile from a gateway for a session about to start. */
 export async function receiveProfile(profileStore: ProfileStore, chunks: AsyncIterable<ProfileChunk>): Promise<void> {
   const messages = chunks[Symbol.asyncIterator]();
   const { value: head, done } = await messages.next();
@@ -19,7 +19,7 @@ async function* dataOf(messages: AsyncIterator<ProfileChunk>): AsyncGenerator<Ui
   for (let next = await messages.next(); !next.done; next = await messages.next()) yield next.value.data;
 }
 
-/** Sends the store of an ended session to a gateway, after packing. */
+/** Yields the packed profile of an ended session for a gateway. Waits until it has been packed. */
 export async function* sendProfile(
   profileStore: ProfileStore,
   context: CommandContext | undefined,

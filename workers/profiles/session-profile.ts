@@ -15,9 +15,9 @@ import { saveProfile } from "./save-profile.ts";
 /** Milliseconds between cookie readings, in case the browser crashes. Equal to the browser's own flush interval. */
 const cookiesMs = 10_000;
 
-/** Milliseconds to wait for the last cookies, which takes 100 ms on a quiet machine. */
+/** Maximum milliseconds for reading the last cookies, which takes 100 ms on a quiet machine. */
 const lastCookiesMs = 1_000;
-/** Milliseconds to wait for the browser's exit. A hung browser still writes localStorage 5 s after a change. */
+/** Maximum milliseconds to wait for the browser's exit. A hung browser still writes localStorage 5 s after a change. */
 const closeMs = 6_000;
 
 export interface SessionProfileOptions {
@@ -42,7 +42,10 @@ export class SessionProfile {
     options.profileStore.expect(options.profile);
   }
 
-  /** Unpacks the uploaded store into the slot before the launch. */
+  /**
+   * Unpacks the uploaded profile into the slot before the launch. Version 0 is an empty profile, for which there is no
+   * upload.
+   */
   async restore(signal: AbortSignal): Promise<void> {
     const { profileStore, slot, profile, browserMajor } = this.#options;
     if (profile.version === 0n) return;
@@ -81,7 +84,7 @@ export class SessionProfile {
     await within(ended, closeMs, undefined);
   }
 
-  /** Packs the profile. Call this after all browser processes have ended. */
+  /** Packs the profile, and logs a failure. Call this after all browser processes have ended. */
   async save(): Promise<void> {
     const { profileStore, slot, log, profile } = this.#options;
     try {
@@ -113,7 +116,7 @@ export class SessionProfile {
     return { ...profile, ...profileStore.owner, browserMajor, cookies: this.#cookies };
   }
 
-  /** Writes changed cookies to the profile record. */
+  /** Reads the cookies, and writes them to the profile record if they have changed. */
   async #recordCookies(patienceMs: number): Promise<void> {
     const cookies = this.#session && (await within(readCookies(this.#session), patienceMs, undefined));
     if (!cookies || JSON.stringify(cookies) === JSON.stringify(this.#cookies)) return;
@@ -126,7 +129,10 @@ export class SessionProfile {
     await writeRecord(record, this.#record);
   }
 
-  /** Removes the profile record, so that the next session's files are not taken for this profile. */
+  /**
+   * Removes the profile record. Otherwise, after a crash of the worker, the files of the slot's next session would be
+   * saved as this profile.
+   */
   async #forget(slot: Slot): Promise<void> {
     this.#options.profileStore.stopExpecting(this.#options.profile);
     const entrance = await slot.ready.catch(() => undefined);

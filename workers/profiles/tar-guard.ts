@@ -1,4 +1,7 @@
-/** Limits of an unpacked profile. Its bytes are half of a session's disk bound. */
+/**
+ * Limits of an unpacked profile. `bytes`: size of the archive, half of a session's disk bound. `files`: number of
+ * files. `attributes`: bytes of one entry of attributes.
+ */
 const limits = { bytes: 512 * 2 ** 20, files: 50_000, attributes: 64 * 2 ** 10 };
 
 const block = 512;
