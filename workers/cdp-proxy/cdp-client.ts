@@ -19,7 +19,7 @@ import { SendQueue } from "./send-queue.ts";
 /** Milliseconds after which a target paused before its first script is resumed. */
 const pauseMs = 1_500;
 
-/** Longest message that is sent as one buffer. */
+/** Longest message, in bytes, that is sent as one buffer. */
 const onePieceBytes = 64 * 1024;
 
 /** JSON-RPC code that Chromium also uses for refused commands. */
@@ -30,7 +30,7 @@ const unknownSession = -32_001;
 /** Why a client was disconnected. */
 export type LeaveReason = "browser_closed" | "closed" | "lost" | "session_ended" | "too_slow";
 
-/** Session context of a client. */
+/** Data and callbacks of the session that a client needs. */
 export interface ClientScene {
   readonly browserVersion: string;
   readonly hiddenPage: HiddenPage | undefined;
@@ -62,7 +62,7 @@ export class CdpClient {
   readonly #dialogListeners = new Map<string, string>();
   /** Timers that resume paused targets, by session. */
   readonly #resumes = new Map<string, NodeJS.Timeout>();
-  /** Targets with settings that only one CDP session can hold at a time, by the client's session. */
+  /** Targets on which the client has changed a setting that only one CDP session can hold, by the client's session. */
   readonly #exclusiveSettings = new Map<string, string>();
   readonly #heldInput: HeldInput;
   readonly #pendingCommands: PendingCommands;
@@ -117,8 +117,9 @@ export class CdpClient {
   }
 
   /**
-   * Suspends the client for a person: releases held keys and buttons, and reverts settings that block the page (see
-   * `ClientSettings`). Resolves when no earlier command can reach a page any longer.
+   * Releases the client's held keys and buttons and abandons its pending commands. If a person holds control, also
+   * reverts settings that block the page (see `ClientSettings`). Resolves when no earlier command can reach a page any
+   * longer.
    */
   async suspend(): Promise<void> {
     this.#isHeld ||= this.#scene.isHeld();

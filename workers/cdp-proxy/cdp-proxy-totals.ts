@@ -6,7 +6,10 @@ const unnamed = "other";
 
 const methodName = /^[A-Z][A-Za-z]{1,40}\.[a-z][A-Za-z]{1,60}$/;
 
-/** Counters over the CDP clients of all sessions of this process. Gateways count the messages. */
+/**
+ * Totals over the CDP clients of all sessions of this process. `clients` counts connected clients. Messages are counted
+ * by gateways.
+ */
 export const cdpProxyTotals = {
   clients: 0,
   /** Commands refused because the policy has no entry for their method, by method. */

@@ -66,7 +66,9 @@ export class CdpProxy {
     return [...this.#clients].some((client) => client.handlesDialogs(targetId));
   }
 
-  /** Serves a client until it disconnects. Yields messages in chunks. Throws `tier-limit` above 4 clients. */
+  /**
+   * Serves a client until it disconnects. Yields messages in chunks. Throws `tier-limit` if 4 clients are connected.
+   */
   async *proxyCdp(
     requests: AsyncIterable<ProxyCdpRequest>,
     session: ProxiedSession,

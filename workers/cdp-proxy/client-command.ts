@@ -25,13 +25,16 @@ export class BadCommand extends Error {
   }
 }
 
-/** Longest command that is parsed. Longer commands are only scanned: parsing 90 MiB blocks the worker for a second. */
+/**
+ * Longest command, in bytes, that is parsed. Longer commands are only scanned: parsing 90 MiB blocks the worker for a
+ * second.
+ */
 const parsedBytes = 64 * 1024;
 
-/** Longest parameters that rules may inspect. */
+/** Longest parameters, in bytes, that rules may inspect. */
 const longestInspected = 2 ** 20;
 
-/** Reads a client message. Throws `BadCommand` if the message is not a valid command. */
+/** Reads a client message. Rejects with `BadCommand` if the message is not a valid command. */
 export async function readCommand(bytes: Buffer): Promise<ClientCommand> {
   // NUL separates messages on the browser's pipe, so a NUL byte would inject a second command.
   if (bytes.includes(0)) throw new BadCommand(-32700, "the message contains a NUL byte");

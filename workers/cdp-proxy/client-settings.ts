@@ -116,5 +116,5 @@ export class ClientSettings {
 
 const keyOf = (sessionId: string | undefined, method: string) => `${sessionId} ${method}`;
 
-/** Stored size: parameters plus a fixed overhead. */
+/** Counted size of a setting: its parameters plus a fixed overhead. */
 const sizeOf = ({ params }: SettingCommand) => params.length + 256;

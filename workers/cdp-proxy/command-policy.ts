@@ -70,7 +70,7 @@ export function browserMayKnowMore(version: string): boolean {
   return Number.parseInt(version, 10) > judgedChromium;
 }
 
-/** Decides on a command. Calls `read` and `readScene` only if a rule needs the parameters and the session's context. */
+/** Decides on a command. Calls `read` and `readScene` only if the policy of the command's method is a rule. */
 export function judgeCommand(method: string, read: () => Params, readScene: () => PolicyScene): PolicyDecision {
   const verdict = methods.get(method)?.verdict ?? refusedDomains.get(method.slice(0, method.indexOf("."))) ?? unjudged;
   return typeof verdict === "function" ? verdict(read(), readScene()) : verdict;

@@ -36,7 +36,7 @@ export class HeldInput {
     }
   }
 
-  /** Releases all keys and buttons. Resolves when the pages have handled all input. */
+  /** Releases all keys and buttons. Resolves when the browser has answered all input commands of the client. */
   async releaseAll(): Promise<void> {
     const releases = [...this.#held.values()].map((held) => this.#send(held));
     this.#held.clear();

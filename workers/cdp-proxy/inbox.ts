@@ -19,7 +19,7 @@ export class Inbox {
   readonly #onSlow: () => void;
   #parts: Uint8Array[] = [];
   #length = 0;
-  /** Set while memory is reserved. */
+  /** Calls `onSlow` if the message does not end in time. Set while memory is reserved. */
   #timer: NodeJS.Timeout | undefined;
 
   /** `onSlow` is called if a large message gets no memory or does not end within 30 s. */

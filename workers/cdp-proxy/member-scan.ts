@@ -22,7 +22,7 @@ for (const [characters, kind] of [
   for (const byte of Buffer.from(characters)) kinds[byte] = kind;
 }
 
-/** Next expected token between the members of the object. */
+/** Next expected token of the object. */
 type Awaited = "name" | "colon" | "value" | "rest of value" | "end of value" | "nothing";
 
 /** Bytes scanned before yielding to the event loop. The worst case, only brackets, takes 3 ms. */

@@ -41,7 +41,10 @@ export class PendingCommands {
     return () => this.#open.delete(pending);
   }
 
-  /** Terminates scripts, then abandons all other commands after 250 ms. Resolves when the scripts have ended, or after 300 ms. */
+  /**
+   * Terminates scripts that block a page and abandons all scripts. Abandons the other commands after 250 ms. Resolves
+   * when the scripts are abandoned, after at most about 300 ms.
+   */
   async abandon(): Promise<void> {
     const all = [...this.#open];
     if (all.length === 0) return;

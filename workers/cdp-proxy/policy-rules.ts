@@ -9,12 +9,12 @@ export type PolicyDecision =
   /** Answered without forwarding. */
   | { readonly kind: "answer"; readonly result: object }
   | { readonly kind: "refuse"; readonly why: string }
-  /** Refused like a method that the browser does not have. */
+  /** The policy does not list the method. Refused like a method that the browser does not have. */
   | { readonly kind: "unjudged" }
   /** Answered, then the client is disconnected, as if the browser had closed. */
   | { readonly kind: "close" };
 
-/** Context of a rule. */
+/** Facts about the client and its session that a rule can use. */
 export interface PolicyScene {
   /** Whether the command is on a browser session rather than a target session. */
   readonly isBrowserSession: boolean;
@@ -35,10 +35,13 @@ const refuse = (why: string): PolicyDecision => ({ kind: "refuse", why });
 
 export const close: PolicyDecision = { kind: "close" };
 
-/** Verdict for download settings: the session keeps its download directory, and the client can enable events. */
+/**
+ * Decision on download settings: not forwarded, so that the session keeps its download directory. `CdpClient` records
+ * whether the client enables download events.
+ */
 export const keptDownloads: PolicyDecision = { kind: "answer", result: {} };
 
-/** Refusal of nested (non-flat) CDP sessions. */
+/** Reason for refusing nested (non-flat) CDP sessions. */
 export const notFlat = "only flat sessions are supported: pass flatten: true";
 
 const local = "only http, https, about, data and blob addresses can be opened: sessions cannot open local addresses";
@@ -46,7 +49,10 @@ const local = "only http, https, about, data and blob addresses can be opened: s
 /** Schemes that a page may open. */
 const openable = /^(https?|about|data|blob):/i;
 
-/** Returns whether an address is local. Chromium ignores leading spaces, control characters and line ends. */
+/**
+ * Returns whether an address has a scheme that pages may not open, such as `file:`. The address is normalized first,
+ * because Chromium ignores leading spaces, control characters and line ends.
+ */
 function isLocal(url: unknown): boolean {
   if (typeof url !== "string") return false;
   const read = URL.canParse(url) ? new URL(url).href : url;
@@ -98,7 +104,10 @@ export function withoutHiddenPages(params: Params, { hidesPages }: PolicyScene):
 export const setDiscoverTargets: Rule = (params, scene) =>
   params.discover === true ? withoutHiddenPages(params, scene) : pass;
 
-/** Returns the session's files for paths of a client. Only the last segment of each path is used. */
+/**
+ * Returns the paths of the session files that a client names, or a refusal if a file does not exist. Only the last
+ * segment of each name is used.
+ */
 function takeFiles(paths: unknown, { fileOf }: PolicyScene): string[] | { readonly refusal: PolicyDecision } {
   const found: string[] = [];
   for (const path of Array.isArray(paths) ? paths : []) {

@@ -1,12 +1,12 @@
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 
-/** Maximum bytes queued for a client. A single longer message is still sent. */
+/** Queued bytes above which a client's queue accepts no further message. A single longer message is still sent. */
 const maxBacklog = 32 * 2 ** 20;
 
 /** Overhead in bytes per queued message, so that many small messages count. */
 const messageBytes = 256;
 
-/** Chunk size on the fleet link. */
+/** Bytes per chunk on the fleet link. */
 const chunkBytes = 256 * 1024;
 
 export interface Chunk {

@@ -89,7 +89,7 @@ export class CdpConnection {
     return user;
   }
 
-  /** Ends all clients and pending commands after the browser has exited. */
+  /** Disconnects all clients and fails all pending commands. Later commands fail, too. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

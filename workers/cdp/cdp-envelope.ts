@@ -16,7 +16,10 @@ const tailBytes = 128;
 const answerHead = /^\{"id":(\d+),/;
 const eventHead = /^\{"method":"([^"]+)"/;
 
-/** Never matches page content: quotation marks in strings are escaped, and an inner object would end in two braces. */
+/**
+ * Matches the session id at the end of a message, but never page content: quotation marks in strings are escaped, and
+ * an inner object would end in two braces.
+ */
 const sessionTail = /,"sessionId":"([^"\\]+)"\}$/;
 
 /** Reads the envelope of a message. Chromium writes `id` or `method` first and `sessionId` last. */

@@ -94,7 +94,7 @@ export interface CdpEvents {
   "Page.fileChooserOpened": {
     readonly frameId: string;
     readonly mode: "selectSingle" | "selectMultiple";
-    /** The file input. Absent if a script opened the chooser without one. */
+    /** Id of the file input. Absent if a script opened the chooser without a file input. */
     readonly backendNodeId?: number;
   };
   "Page.frameResized": object;
@@ -152,9 +152,12 @@ export interface CdpEvents {
 
 type Listener = (params: never) => void;
 
-/** Our own session of a target or of the whole browser. */
+/** The worker's own CDP session of a target or of the whole browser. */
 export class CdpSession {
-  /** Rejects if the browser refuses the command, exits, or answers with an oversized message. */
+  /**
+   * Rejects if the browser refuses the command or exits, if the target closes or crashes, or if the answer is
+   * oversized.
+   */
   readonly send: Send;
   readonly #listeners = new Map<string, Listener[]>();
 

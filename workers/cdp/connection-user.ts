@@ -12,7 +12,7 @@ export interface UserCommand {
 /** The answer's members after `id` as JSON, or the reason why there is no answer. */
 export type UserAnswer = { readonly bytes: Buffer } | { readonly failure: string };
 
-/** Receives the session changes of a client. */
+/** Receives the opened and closed CDP sessions of a client. */
 export interface UserListener {
   onAttached(event: CdpEvents["Target.attachedToTarget"]): void;
   onDetached(event: CdpEvents["Target.detachedFromTarget"]): void;
@@ -31,7 +31,7 @@ interface ConnectionUserOptions extends UserListener {
 export class ConnectionUser {
   /** Receives the client's events: the event, its members as JSON, and its session (undefined for the root session). */
   onevent?: (event: Envelope, members: Buffer, sessionId: string | undefined) => void;
-  /** Called when the browser has exited. */
+  /** Called once, when the browser has exited or the client is disconnected. */
   onclose?: () => void;
   readonly #root: string;
   /** The client's sessions with their targets. The root session has no target. */
@@ -65,7 +65,7 @@ export class ConnectionUser {
     await released;
   }
 
-  /** Forwards an event of one of the client's sessions. */
+  /** Forwards an event of one of the client's sessions to the client. */
   receive(event: Envelope): void {
     const { method, sessionId } = event;
     if (method === "Target.attachedToTarget") this.#attach(paramsOf(event));
@@ -73,7 +73,7 @@ export class ConnectionUser {
     this.onevent?.(event, innerBytes(event), sessionId === this.#root ? undefined : sessionId);
   }
 
-  /** Ends the connection for this client. */
+  /** Calls `onclose`, unless it has been called. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

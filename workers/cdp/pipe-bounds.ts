@@ -4,7 +4,9 @@ const mib = 2 ** 20;
 export const pipeBounds = {
   /** Longest answer. A longer answer is skipped and its command fails. */
   answerBytes: 128 * mib,
-  /** Longest answers of commands whose answers pages can make long. Parsing 2 MiB blocks the worker for about 15 ms. */
+  /**
+   * Lower limits for answers whose length pages control, by command. Parsing 2 MiB blocks the worker for about 15 ms.
+   */
   answersBytes: { "DOMDebugger.getEventListeners": 2 * mib } as Readonly<Record<string, number>>,
   /**
    * Longest event. No event that we need is longer, and pages control the length (console lines). Reading 8 MiB blocks

@@ -13,7 +13,7 @@ export interface OwnTarget extends AttachedTarget {
   readonly parent: OwnTarget | undefined;
 }
 
-/** Prepares targets before commands and other clients can use them. */
+/** Prepares each new target before its scripts run, and each new session of a CDP client. */
 export interface TargetPreparation {
   /** Prepares a new target, which stays paused until the promise settles. */
   own(target: OwnTarget): Promise<unknown>;
@@ -22,7 +22,7 @@ export interface TargetPreparation {
 }
 
 /**
- * Receives new and closed targets. A new target is still paused, so that the listener's commands run before its
+ * Receives opened and closed targets. A new target is still paused, so that the listener's commands run before its
  * scripts.
  */
 export interface TargetListener {
