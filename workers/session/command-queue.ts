@@ -133,5 +133,6 @@ export class CommandQueue {
 }
 
 function tooMany(): Error {
-  return fail("conflict", {}, { detail: `${capacity} commands of this session are already queued: retry later` });
+  const detail = `${capacity} commands or captures of this session are already waiting: retry later`;
+  return fail("conflict", {}, { detail });
 }
