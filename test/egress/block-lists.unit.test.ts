@@ -71,6 +71,8 @@ test("exceptions of a kind unblock their subdomains, whatever the order of its l
 
 test("refuses a list without hosts or that cannot be read", async () => {
   const path = await listOf(["# nothing"]);
-  await expect(readBlockLists([{ kind: "ads", path }])).rejects.toThrow(/BLOCK_LISTS names a list without new hosts/);
+  await expect(readBlockLists([{ kind: "ads", path }])).rejects.toThrow(
+    /BLOCK_LISTS names the list .*, which adds no host: expected lines/,
+  );
   await expect(readBlockLists([{ kind: "ads", path: `${path}.gone` }])).rejects.toThrow(/cannot be read: .*ENOENT/);
 });

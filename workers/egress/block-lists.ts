@@ -13,6 +13,8 @@ interface BlockList {
 
 export type BlockLists = ReadonlyMap<ListKind, BlockList>;
 
+const expectedLines = "expected lines such as example.com that no earlier list of this kind contains";
+
 /** Maximum bytes of a list, and hosts of all lists. 2 million hosts use about 200 MB. */
 const largest = { bytes: 64 * 2 ** 20, hosts: 2_000_000 };
 
@@ -54,7 +56,8 @@ export async function readBlockLists(files: readonly BlockListFile[]): Promise<B
     await addHosts(list, path);
     const added = sizeOf(list) - before;
     left -= added;
-    if (added === 0) throw new ConfigError("BLOCK_LISTS", `names a list without new hosts: ${path}`);
+    if (added === 0)
+      throw new ConfigError("BLOCK_LISTS", `names the list ${path}, which adds no host: ${expectedLines}`);
     if (left < 0) throw new ConfigError("BLOCK_LISTS", `accepts at most ${largest.hosts} hosts`);
   }
   return lists;
@@ -74,12 +77,14 @@ async function addHosts({ hosts, exceptions }: BlockList, path: string): Promise
   }
 }
 
-/** `||example.com^` of filter lists, with options that do not depend on the page. `@@` marks an exception. */
+/**
+ * `||example.com^` of filter lists, optionally with one of these options, which are ignored. `@@` marks an exception.
+ */
 const filterRule = /^(?<exception>@@)?\|\|(?<host>[^/^*$|]+)\^(?:\$(?:third-party|3p|important|all|doc|document))?$/;
 
 /**
- * Returns the hosts of a line: `example.com`, `0.0.0.0 example.com` of hosts files, or `||example.com^` of filter lists.
- * Other filters are ignored, because they are about URLs, which the relay does not see.
+ * Returns the hosts of a line: `example.com`, `0.0.0.0 example.com` of hosts files, or `||example.com^` of filter
+ * lists. Other filters are ignored, because the egress relay sees only host names.
  */
 export function readLine(line: string): { readonly host: string; readonly isException: boolean }[] {
   const text = line.trim();
