@@ -35,7 +35,7 @@ export interface FetchBrowsersOptions {
   isOpen(): boolean;
 }
 
-/** A browser of one account. */
+/** A browser that runs fetches of one account only. */
 interface OwnedBrowser {
   readonly accountId: string;
   readonly plan: BrowserPlan;
@@ -91,7 +91,7 @@ export class FetchBrowsers implements SpareBrowsers {
     await (disposing ?? (oldest && this.#drop(oldest)));
   }
 
-  /** Disposes of all browsers without a fetch, because the worker needs their memory. */
+  /** Disposes of all idle browsers, for example because the worker needs their memory. */
   dropKept(): void {
     for (const kept of this.#kept) void this.#drop(kept);
   }
@@ -165,7 +165,7 @@ export class FetchBrowsers implements SpareBrowsers {
     const { relay, downloadStore: downloads, hasTouch, viewport, files, fileChoosers, storage: directory } = browser;
     const { showRemedy } = this.#options;
     const secrets = new VariableStore().use([]);
-    // The first page of the browser stays blank.
+    // Markdown is converted in the browser's first page, which stays blank.
     const page = {
       sessionPage: pages.active,
       converter: browser.pages.active,
@@ -213,7 +213,10 @@ export class FetchBrowsers implements SpareBrowsers {
     return { accountId, plan, device, browser, lost: lost.signal };
   }
 
-  /** Prepares a kept browser for reuse. Disposes of it if its proxy or runtime differs or it does not respond. */
+  /**
+   * Prepares a kept browser for reuse. If its proxy or runtime differs or it does not respond, disposes of the browser
+   * and resolves with undefined.
+   */
   async #reuse(kept: OwnedBrowser, plan: BrowserPlan, device: Device): Promise<OwnedBrowser | undefined> {
     const { browser, plan: former } = kept;
     const isSame = isDeepStrictEqual(plan.proxy, former.proxy) && plan.runtime === former.runtime;

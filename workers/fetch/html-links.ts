@@ -4,13 +4,16 @@ import { type FetchedLink, FetchedLinkSchema } from "../../src/gen/pilothouse/v1
 const maxLinks = 2_000;
 /** Maximum bytes of all links with their texts. */
 const maxBytes = 1024 * 1024;
-/** Maximum characters of a link with its text. */
+/** Maximum characters of HTML that are read per link. */
 const maxLink = 8_192;
 const maxLinkText = 400;
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: " " };
 
-/** Finds the links of a document that a browser serialized: attribute values are quoted and contain no `<`. */
+/**
+ * Returns the http and https links of a document, each URL once. Expects HTML that a browser serialized: attribute
+ * values are quoted and contain no `<`. `isCut` is true if a limit was reached.
+ */
 export function findLinks(html: string, address: string): { links: FetchedLink[]; isCut: boolean } {
   const links = new Map<string, FetchedLink>();
   let bytes = 0;

@@ -28,14 +28,16 @@ import { findLinks } from "./html-links.ts";
 
 /** Maximum milliseconds to wait until the page has loaded and its network and document are idle. */
 const quietWithin = 6_000;
-/** Milliseconds kept for reading a page that is never idle. */
+/** Minimum milliseconds left for reading a page that is never idle. */
 const minReading = 500;
 /** Share of the remaining time that a format may take, so that a hung page leaves time for the other formats. */
 const formatShare = 0.5;
 
+/** Maximum bytes of the Markdown and of the HTML. */
 const maxText = 1024 * 1024;
 /** Maximum bytes of a document that are searched for links. */
 const maxSearched = 8 * 1024 * 1024;
+/** Maximum bytes of the screenshot and the PDF together. */
 const maxBinary = 16 * 1024 * 1024;
 
 export interface FetchScene extends ObserveScene, NavigateScene, MarkdownScene {
@@ -93,7 +95,7 @@ export async function fetchPage(scene: FetchScene, request: FetchRequest): Promi
   return page;
 }
 
-/** Loads the page and waits until it can be read. Returns false if there is no page to read. */
+/** Loads the page and waits until it can be read. Resolves with false if the URL is a download. */
 async function visit({ scene, answer, reasons }: Fetching, { url, wait }: FetchRequest): Promise<boolean> {
   const { sessionPage, challengeWatch } = scene;
   const since = Date.now();
@@ -129,7 +131,10 @@ async function open(scene: FetchScene, url: string): ReturnType<typeof navigate>
   }
 }
 
-/** Waits until the network and the document of the page are idle. Returns the reasons why they are not. */
+/**
+ * Waits, for at most 6 s, until the network and the document of the page are idle. Returns the reasons why they are
+ * not.
+ */
 async function settle(scene: FetchScene): Promise<string[]> {
   const { progress, sessionPage } = scene;
   const timeoutMs = Math.max(1, Math.floor(Math.min(quietWithin, progress.remaining() / 2 - minReading)));
@@ -152,9 +157,9 @@ async function settle(scene: FetchScene): Promise<string[]> {
 /** Waits for the condition of the request. Returns the reason if the condition does not hold in time. */
 async function awaitCondition(scene: FetchScene, condition: Condition): Promise<string[]> {
   const timeoutMs = Math.max(1, Math.floor(scene.progress.remaining() / 2));
-  using patience = new CommandProgress(timeoutMs, [scene.progress.signal]);
+  using waiting = new CommandProgress(timeoutMs, [scene.progress.signal]);
   try {
-    await waitFor({ ...scene, progress: patience }, condition);
+    await waitFor({ ...scene, progress: waiting }, condition);
     return [];
   } catch (thrown) {
     return [`wait: ${reasonOf(scene, thrown)}`];

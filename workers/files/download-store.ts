@@ -10,7 +10,7 @@ import type { EventFeed } from "../pages/event-feed.ts";
 import { fileBounds, type PendingWrite } from "./file-bounds.ts";
 import type { SessionFiles } from "./session-files.ts";
 
-/** Maximum number of downloads listed in the session's state. */
+/** Maximum length of each list of downloads, such as the list in the session's state. */
 const kept = 10;
 
 /** Milliseconds to wait for the download event after the navigation that caused the download. */
@@ -81,7 +81,10 @@ export class DownloadStore {
     return this.#shown;
   }
 
-  /** Returns the downloads started under a person's control, from the last 10 started under anyone's control. */
+  /**
+   * Returns the downloads that started while this person held control, among the last 10 that started while any person
+   * did.
+   */
   offeredTo(person: string | undefined): LiveDownload[] {
     return this.#offers.flatMap(({ id, holder, download: { fileName, bytes, status } }) =>
       holder === person ? [create(LiveDownloadSchema, { id, fileName, bytes, status })] : [],
@@ -177,7 +180,10 @@ export class DownloadStore {
     this.#options.onChanged();
   }
 
-  /** Measures files on disk: the sizes that the browser reports are not trusted. */
+  /**
+   * Measures the running downloads on disk, because sizes that the browser reports are not trusted. If the session's
+   * limit is exceeded, refuses all running downloads.
+   */
   async #measure(): Promise<void> {
     const { directory, files } = this.#options;
     const names = await readdir(directory).catch(() => []);

@@ -1,6 +1,9 @@
 const mib = 2 ** 20;
 
-/** File limits per session. `sessionBytes` leaves room for the browser's own files within the slot's disk bound. */
+/**
+ * File limits per session: bytes of one file, bytes of all files, and number of files. `sessionBytes` leaves room for
+ * the browser's own files within the slot's disk bound.
+ */
 export const fileBounds = {
   fileBytes: 100 * mib,
   sessionBytes: 768 * mib,

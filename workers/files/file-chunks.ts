@@ -1,9 +1,9 @@
 import type { FileHandle } from "node:fs/promises";
 
-/** Chunk size for sending files. */
+/** Bytes per chunk of a sent file. */
 export const chunkBytes = 256 * 1024;
 
-/** Yields the first `bytes` of a file in chunks of 256 KiB. */
+/** Yields the first `bytes` of a file in chunks of 256 KiB. Throws if the file is shorter. */
 export async function* readChunks(file: FileHandle, bytes: number): AsyncGenerator<Uint8Array, void, undefined> {
   for (let at = 0; at < bytes; ) {
     const length = Math.min(chunkBytes, bytes - at);

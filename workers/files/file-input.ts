@@ -38,7 +38,10 @@ export function cancelChooser(input: FileInput, progress: Progress): Promise<voi
   return callOn(input, "cancelInput", [], progress);
 }
 
-/** Replaces the files of an input. The browser dispatches `input` and `change`, as after a user's choice. */
+/**
+ * Replaces the files of an input. The browser dispatches `input` and `change`, as after a user's choice. Throws
+ * `validation-failed` if the input cannot take these files.
+ */
 export async function setFiles(
   { cdp, objectId }: FileInput,
   paths: readonly string[],

@@ -35,8 +35,8 @@ export interface KeptFile {
 }
 
 /**
- * The files of a session. The index is in memory. The browser can read but not write the directory on disk, so that no
- * name in the directory can become a link.
+ * The files of a session. The index is in memory. If the slot has a uid, the browser can read but not write the
+ * directory on disk, so that no name in the directory can become a link.
  */
 export class SessionFiles {
   readonly #slot: Pick<Slot, "storage" | "uid">;
@@ -53,7 +53,7 @@ export class SessionFiles {
     return [...this.#kept.values()].sort((a, b) => Number(b.position - a.position));
   }
 
-  /** Whether another file is allowed. */
+  /** Whether the session has fewer files than the maximum. */
   get hasRoom(): boolean {
     return this.#kept.size < fileBounds.files;
   }

@@ -18,7 +18,10 @@ export interface WorkResult extends ActionResult {
 /** Dependencies of actions, and of the observation after the actions. */
 type SequenceScene = ActionScene & ObserveScene;
 
-/** Runs actions in sequence while the page stays the same. Then observes the page if requested. */
+/**
+ * Runs actions in sequence, then observes the active page if requested. Throws if the first action fails. Stops before
+ * a later action if the page has closed or changed, if another page has opened, or if the action fails.
+ */
 export async function actAndObserve(scene: SequenceScene, request: InteractRequest): Promise<WorkResult> {
   const { tab } = scene.sessionPage;
   const { started } = tab;
@@ -49,7 +52,7 @@ export async function actAndObserve(scene: SequenceScene, request: InteractReque
 
 /**
  * Observes the active page once it has settled. Resolves with undefined if observing fails, because the actions are
- * done.
+ * done. Throws only if the command is aborted.
  */
 export async function observeAfter(before: SequenceScene, options: ObserveOptions): Promise<Observation | undefined> {
   const { progress, pages } = before;

@@ -11,11 +11,10 @@ export interface KeyedCommand {
   readonly bytes: Uint8Array;
   /** Called if the answer is replayed. */
   onReplay(): void;
-  /** Only retrieves the stored answer. An unknown command is not run, and the request is not compared. */
+  /** Whether to only retrieve the stored answer. An unknown command is not run, and the request is not compared. */
   readonly isRecall?: boolean;
 }
 
-/** Options of a store of answers. */
 interface MemoryOptions {
   /** Name of the key in error messages. */
   readonly keyName: string;
@@ -46,7 +45,10 @@ export class AnswerMemory {
     return this.#answers.has(key);
   }
 
-  /** Runs the work, or returns the pending or stored answer to the same request with the same key. */
+  /**
+   * Runs the work, or returns the pending or stored answer to the same request with the same key. Rejects with
+   * `conflict` if the key belongs to another request, and with `not-found` if there is no answer to recall.
+   */
   run<Value>(command: KeyedCommand, work: () => Promise<Value>): Promise<Value> {
     const { key, method, bytes, onReplay, isRecall = false } = command;
     const { keyName, isFinal } = this.#options;

@@ -10,11 +10,13 @@ export interface ChallengePauseOptions {
   readonly onChallenge: OnChallenge;
   readonly queue: CommandQueue;
   readonly idleClock: IdleClock;
-  /** Called when a check appears or disappears. */
+  /** Called when a bot check appears or disappears. */
   onEvent(event: ReportedEvent): void;
 }
 
-/** Pauses a session's commands and its idle timer during a bot check. */
+/**
+ * Pauses a session's commands and its idle timer during a bot check. With `OnChallenge.REPORT`, only reports the check.
+ */
 export class ChallengePause implements ChallengeListener {
   readonly #options: ChallengePauseOptions;
   #paused: { readonly kind: string; readonly idleness: Disposable } | undefined;

@@ -56,7 +56,7 @@ export class SessionControl {
     return this.#takeover.signal;
   }
 
-  /** Resolves when no input of an earlier epoch can reach a page any longer. */
+  /** Resolves when no input of an earlier epoch can reach a page any longer, or after 600 ms if a page hangs. */
   get quiet(): Promise<unknown> {
     return this.#quiet;
   }

@@ -105,7 +105,7 @@ const inputActions: ReadonlySet<InteractRequest["action"]["case"]> = new Set([
   "uncheck",
 ]);
 
-/** Maximum characters of an address in an error. */
+/** Maximum characters of an address in an error message. */
 const longestAddress = 200;
 
 const noResult = (): WorkResult => ({});
@@ -181,7 +181,10 @@ export class CommandRunner {
     return this.#describePage(received, readMs, readPage);
   }
 
-  /** Describes a page without changing it. Like a capture, waits for a running navigate or interact only. */
+  /**
+   * Runs a command that describes a page without changing it. Like a capture, the command waits only for earlier
+   * captures and for a running navigate or interact.
+   */
   async #describePage<Request extends ObserveRequest | ReadRequest, Answer extends object>(
     { context, request, caller }: ReceivedCommand<Request>,
     defaultMs: number,
@@ -207,8 +210,7 @@ export class CommandRunner {
   async capture({ context, request, caller }: ReceivedCommand<CaptureRequest>): Promise<FinishedCapture> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
-    const patience = timeoutOf(context);
-    const timeoutMs = Math.min(request.timeoutMs ?? captureMs, patience);
+    const timeoutMs = Math.min(request.timeoutMs ?? captureMs, timeoutOf(context));
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
     const made = this.#queue.capture(progress.signal, () => {
       const sessionPage = this.#browser.pages.find(request.pageId);
@@ -291,15 +293,15 @@ export class CommandRunner {
     this.#admit(context);
     using _activity = this.#idleClock.activity();
     const hasKey = context.idempotencyKey !== "" || context.stepId !== "";
-    using patience = new CommandProgress(timeoutOf(context), [this.#ended]);
-    const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
+    using callerProgress = new CommandProgress(timeoutOf(context), [this.#ended]);
+    const dropped = hasKey ? callerProgress.signal : AbortSignal.any([callerProgress.signal, caller]);
     const isFinishedAnyway = hasKey || kind === "interact";
     return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
       const { signal: takeover } = this.#control;
-      const signals = [isFinishedAnyway ? patience.signal : dropped, takeover];
+      const signals = [isFinishedAnyway ? callerProgress.signal : dropped, takeover];
       // A bot check aborts a wait, because a pending wait would block the commands that solve the check.
       if (kind === "wait") signals.push(this.#pause.signal);
-      using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
+      using progress = new CommandProgress(Math.min(command.timeoutMs, callerProgress.remaining()), signals);
       const sessionPage = this.#browser.pages.find(pageId);
       const { tally } = inputOf(sessionPage.cdp);
       const sentBefore = tally.sent;

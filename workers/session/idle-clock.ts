@@ -1,4 +1,4 @@
-/** Calls `onIdle` after the idle timeout without a command. Running commands count as activity. */
+/** Calls `onIdle` when no activity has been in progress for the idle timeout. */
 export class IdleClock {
   #idleMs: number;
   readonly #onIdle: () => void;

@@ -56,7 +56,7 @@ export async function describeSession(
   });
 }
 
-/** Returns the distinct targets of recent refusals. */
+/** Returns the last 10 distinct targets that were refused, newest last. */
 function refusedBy({ refusals }: SessionBrowser["relay"]): string[] {
   const places = new Set(refusals.toReversed().map(formatTarget));
   return [...places].slice(0, maxRefused).reverse();

@@ -38,7 +38,6 @@ import { IdleClock } from "./idle-clock.ts";
 import { describeSession } from "./session-state.ts";
 import { ThumbnailFeed } from "./thumbnail-feed.ts";
 
-/** Reason and detail of a session's end. */
 export interface SessionEnd {
   readonly reason: SessionEndedReason;
   readonly detail: string;
@@ -50,7 +49,10 @@ export interface SessionOptions {
   readonly browser: SessionBrowser;
   readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
-  /** Whether the session ends when its last CDP client has disconnected. */
+  /**
+   * Whether the session ends after its last CDP client: at once if the client is done, else if none reconnects within
+   * 30 s.
+   */
   readonly endsWithClients: boolean;
   /** Whether errors for refused addresses name the setting that allows the address. */
   readonly showRemedy: boolean;
@@ -58,11 +60,11 @@ export interface SessionOptions {
   readonly onChallenge: OnChallenge;
   /** Called when a bot check appears or disappears. */
   onEvent(event: ReportedEvent): void;
-  /** Called once if the session ends spontaneously. */
+  /** Called once if the session ends without a call of `end`. */
   onEnded(end: SessionEnd): void;
 }
 
-/** Milliseconds for a CDP client to reconnect. Then a session with `endsWithClients` ends. */
+/** Milliseconds without a CDP client after which a session with `endsWithClients` ends. */
 const withoutClientsMs = 30_000;
 
 /** A session: one browser with its control state, timers and end. */
@@ -70,7 +72,7 @@ export class Session {
   readonly id: string;
   readonly placementEpoch: bigint;
   readonly commands: CommandRunner;
-  /** Input of people. */
+  /** Input that people send. */
   readonly input: InputIntake;
   /** Small pictures of the active page. */
   readonly thumbnails: ThumbnailFeed;
@@ -160,7 +162,10 @@ export class Session {
     return this.#variables.mask(await raceSignal(described, this.#ended.signal));
   }
 
-  /** Returns the session's files for the API or the control holder. Counts as activity until disposed of. */
+  /**
+   * Returns the session's files for the API or the control holder. Throws `conflict` for a person who does not hold
+   * control. Counts as activity until disposed of.
+   */
   useFiles(
     context: CommandContext,
     caller: AbortSignal,
@@ -182,7 +187,7 @@ export class Session {
     return this.#browser.files.all;
   }
 
-  /** Yields events of the browser from now on. */
+  /** Yields events of the browser from now on, until the session ends or the signal aborts. */
   async *watch(signal: AbortSignal): AsyncIterable<Event> {
     for await (const event of this.#browser.feed.read(this.id, signal)) yield this.#variables.mask(event);
   }
@@ -201,7 +206,7 @@ export class Session {
     );
   }
 
-  /** Yields log entries whose number exceeds `after`, until the session has ended. */
+  /** Yields log entries whose number exceeds `after`, until the session has ended or the signal aborts. */
   async *followLog(after: number, signal: AbortSignal): AsyncIterable<SessionLogEntry> {
     for await (const entry of this.#browser.log.follow(after, signal)) yield this.#variables.mask(entry);
   }
@@ -215,8 +220,8 @@ export class Session {
   }
 
   /**
-   * Serves a CDP client. If it was the last client and no longer needs the session, ends the session. The client counts
-   * until it is disconnected, not until its settings are removed, because a hung page delays the removal.
+   * Serves a CDP client. Ends the session if the last client closes its connection and is done with the session. The
+   * client counts until it is disconnected, not until its settings are removed, because a hung page delays the removal.
    */
   async *#serveUntilDone(
     clock: IdleClock,
@@ -278,7 +283,10 @@ export class Session {
     await this.#browser.pendingQuestions.answer(answer);
   }
 
-  /** Applies a change of control. Resolves when no input of the previous holder can reach a page any longer. */
+  /**
+   * Applies a change of control. Resolves when no input of the previous holder can reach a page any longer, or after
+   * 600 ms if a page hangs.
+   */
   async setControl(context: CommandContext): Promise<void> {
     this.#control.learn(context);
     await this.#control.quiet;

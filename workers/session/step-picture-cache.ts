@@ -23,8 +23,8 @@ export class StepPictureCache {
   #ahead: Promise<PictureAhead | undefined> = Promise.resolve(undefined);
 
   /**
-   * Stores the screenshot before a step: the one taken ahead, unless the page has changed since. Continues without a
-   * screenshot if the page does not answer in time.
+   * Stores the screenshot before a step: the screenshot taken ahead, unless the page has changed since. Stores nothing
+   * if the page does not answer in time.
    */
   async take(stepId: string, scene: Scene): Promise<void> {
     if (scene.sessionPage.isCrashed) return;
@@ -59,7 +59,7 @@ export class StepPictureCache {
     }
   }
 
-  /** Returns the JPEG taken before a step, or undefined if no JPEG was taken or the JPEG was evicted. */
+  /** Returns the screenshot (JPEG) taken before a step. Undefined if none was taken, or if it was evicted. */
   find(stepId: string): Buffer | undefined {
     return this.#pictures.get(stepId);
   }

@@ -80,7 +80,7 @@ export class ThumbnailFeed {
       while (!signal.aborted) {
         const taking = this.#parts.take();
         const taken = this.#publish(await within(taking, times.picture, undefined), signal);
-        // A late picture is dropped. The next picture waits until it is done.
+        // A late picture is dropped. The next picture waits until the late picture is done.
         await Promise.race([taking.catch(() => undefined), stopped]);
         // If the picture shows nothing new, paints that it caused are ignored: they would cause the next picture.
         if (taken) await paints.rearm(taken === "same" ? times.settle : 0);
@@ -92,7 +92,9 @@ export class ThumbnailFeed {
     }
   }
 
-  /** Sends a picture to all readers if it differs from the last one. Undefined if there is no picture. */
+  /**
+   * Sends a picture to all readers unless it is the same as the last picture. Returns undefined if there is no picture.
+   */
   #publish(picture: ThumbnailPicture | undefined, signal: AbortSignal): "new" | "same" | undefined {
     if (!picture || signal.aborted) return undefined;
     const { data, width, height } = picture;
