@@ -215,7 +215,10 @@ export function createWorkerHandlers({
   };
 }
 
-/** Reads the first message of a stream, which names the session. */
+/**
+ * Reads the first message of a stream, which names the session. `rest` yields the later messages, and `all` yields
+ * every message.
+ */
 async function peekFirst<Message>(messages: AsyncIterable<Message>) {
   const iterator = messages[Symbol.asyncIterator]();
   const next = await iterator.next();

@@ -11,7 +11,7 @@ import { withSecretFiles } from "../../src/platform/secret-files.ts";
 import { defaultPool, isPoolName } from "../../src/platform/worker-pool.ts";
 import { readWorkerToken } from "../../src/platform/worker-token-file.ts";
 
-/** Memory planned per session: half of the session's limit. */
+/** Bytes of memory planned per session: half of the session's limit. */
 const sessionBytes = 1024 ** 3;
 const sessionsPerCore = 8;
 const maxSlots = 256;
@@ -56,7 +56,7 @@ export interface WorkerConfig extends IsolationConfig {
   readonly livekitUrl: string | undefined;
   /** Maximum seconds for which sessions may continue after a stop signal or a drain request. */
   readonly drainSeconds: number;
-  /** Machine pressure in percent above which the worker accepts no new sessions; 100 disables the check. */
+  /** Machine pressure in percent at which the worker stops accepting sessions; 100 disables the check. */
   readonly closeAt: { readonly memory: number; readonly cpu: number };
   /** Address of health and metrics, separate from the command port. Undefined: not served. */
   readonly internal: { readonly host: string; readonly port: number } | undefined;

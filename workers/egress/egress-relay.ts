@@ -49,8 +49,9 @@ export interface UpstreamOptions {
 }
 
 /**
- * The only egress of a session: an HTTP proxy that refuses targets outside the public internet. The proxy connects only
- * to addresses that it has checked, or forwards to the session's own proxy.
+ * The only egress of a session: an HTTP proxy that refuses targets outside the public internet, unless the operator or
+ * the session allows them. The relay connects only to addresses that it has checked, or forwards to the session's own
+ * proxy.
  */
 export class EgressRelay {
   /** Private targets (`host:port`) that this session may reach in addition to the operator's exceptions. */
@@ -88,7 +89,7 @@ export class EgressRelay {
     });
   }
 
-  /** The last 256 refused requests, newest last. */
+  /** The last 256 refused requests, newest last. Excludes requests to hosts that the session blocks. */
   get refusals(): readonly JournalEntry[] {
     return this.#refusals.entries;
   }
@@ -160,8 +161,8 @@ export class EgressRelay {
   }
 
   /**
-   * Creates a random stand-in address for an internal server. Requests to the address bypass all rules and any proxy
-   * until it is disposed of. Pages cannot guess the address: it is one of 2^33 in the benchmarking network
+   * Creates a random stand-in address for an internal server. CONNECT requests to the address bypass all rules and any
+   * proxy until it is disposed of. Pages cannot guess the address: it is one of 2^33 in the benchmarking network
    * 198.18.0.0/15 (RFC 2544).
    */
   createStandIn(target: HostPort): HostPort & Disposable {

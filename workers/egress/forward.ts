@@ -17,7 +17,7 @@ const connectionHeaders = new Set([
   "upgrade",
 ]);
 
-/** Chromium's limit for response headers. Node's default of 16 KiB would break sites with large cookies. */
+/** Chromium's limit, in bytes, for response headers. Node's default of 16 KiB would break sites with large cookies. */
 export const maxHeaderBytes = 256 * 1024;
 
 /** Milliseconds without a response after which the proxy is probed. The request continues. */

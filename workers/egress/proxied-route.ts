@@ -20,10 +20,9 @@ export interface ProxiedRouteOptions {
 }
 
 /**
- * Egress through a customer's proxy, including private targets that the operator allows.
- *
- * Plain http is sent to an HTTP proxy in absolute form, as browsers do. Most proxies, such as squid by default, allow
- * tunnels only to port 443. All other traffic, and all traffic over SOCKS5, uses tunnels.
+ * Egress through a customer's proxy, including private targets that the operator allows. Plain http is sent to an HTTP
+ * proxy in absolute form, as browsers do, because most proxies, such as squid by default, allow tunnels only to port
+ * 443. All other traffic, and all traffic over SOCKS5, uses tunnels.
  */
 export class ProxiedRoute implements EgressRoute {
   readonly #options: ProxiedRouteOptions;

@@ -17,7 +17,8 @@ const maxThreads = 1_024;
 
 /**
  * Returns the UV_THREADPOOL_SIZE for a worker (Node's default: 4). libuv resolves names on half of the threads, and a
- * silent server blocks a thread for seconds. With this size, one session cannot block the lookups of others.
+ * silent server blocks a thread for seconds. Up to 169 slots, this size keeps one session from blocking the lookups of
+ * others.
  */
 export function threadsFor(slots: number): number {
   return Math.min(2 * maxLookups * slots + otherThreads, maxThreads);
@@ -43,7 +44,7 @@ export async function admitThroughProxy(
   if (rules.allowsTarget(target)) return true;
   if (isIP(target.host) !== 0) return rules.allowsAddress(target.host);
   if (!(await isInPrivateNetwork())) return !isPrivateName(target.host);
-  // A timed-out lookup is refused: the name's owner could delay it on purpose to bypass the check.
+  // A late lookup rejects: the name's owner could delay the lookup on purpose to bypass the check.
   const addresses = await unlessLate(
     resolve(target.host).catch(() => []),
     proxiedLookupMs,

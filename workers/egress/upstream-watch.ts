@@ -1,6 +1,9 @@
 import { ProxyFailure, type ProxyFailureReason } from "./proxy-failure.ts";
 
-/** Milliseconds. Retries slow down to one per minute, because some proxies lock accounts after failed logins. */
+/**
+ * Milliseconds. `firstRetry`: delay of the first retry, doubled at each retry, and minimum between probes.
+ * `longestRetry`: longest delay. Some proxies lock accounts after failed logins.
+ */
 const times = { firstRetry: 1_000, longestRetry: 60_000 };
 
 /** Capability change of a proxy, as workers report it. */

@@ -21,7 +21,10 @@ async function findByDns(name: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Returns the current addresses of the control processes in CONTROL. A DNS name stands for all its addresses. */
+/**
+ * Returns the current addresses of the control processes in CONTROL. A DNS name stands for all its addresses. Rejects
+ * if no address is found.
+ */
 export async function findControlProcesses(
   entries: readonly string[],
   find: FindAddresses = findByDns,

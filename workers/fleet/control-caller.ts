@@ -24,8 +24,9 @@ const channelOptions: ChannelOptions = {
 export type ControlMethod<I extends DescMessage, O extends DescMessage> = TypedMethod<"unary", I, O> & DescMethod;
 
 /**
- * Milliseconds. After a call that was not answered for 2 s, another process is reached well within the lease of 8 s.
- * The process that failed is tried later than the others.
+ * Milliseconds. `connect`: timeout of a connection. After a call that was not answered for 2 s, another process is thus
+ * reached well within the lease of 8 s. `failedLater`: delay before connecting to the process whose call failed, so
+ * that others are preferred.
  */
 const times = { connect: 1_000, failedLater: 250 };
 

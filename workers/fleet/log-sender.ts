@@ -55,7 +55,7 @@ export class LogSender {
     this.#packing ??= this.#packAll();
   }
 
-  /** Sends the pending logs. */
+  /** Resolves when every pending log has been sent or is lost. */
   async stop(): Promise<void> {
     await this.#packing;
     await this.#sending;

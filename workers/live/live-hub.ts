@@ -36,13 +36,12 @@ export interface LiveBrowser {
 /** The session that owns the browser. */
 export interface LiveSession {
   readonly id: string;
-  /** Returns the session's status, pause reason and controller. */
+  /** Returns the state for viewers, without the pages and the viewport. */
   describe(): Omit<MessageInitShape<typeof LiveStateSchema>, "pages" | "viewport" | "$typeName">;
   /** Keeps the session from being idle until the returned object is disposed of. */
   activity(): Disposable;
 }
 
-/** A joining viewer. */
 export interface JoiningViewer {
   readonly who: LiveViewer;
   readonly isHidden: boolean;
@@ -126,7 +125,7 @@ export class LiveHub {
     if (this.#viewers.size > 0) this.#stateTimer ??= setTimeout(() => void this.#sendState(), stateDelay);
   }
 
-  /** Ends all viewers when the session has ended. */
+  /** Disconnects all viewers and frame readers when the session has ended. */
   close(failure: unknown): void {
     this.#publication?.close();
     for (const each of [...this.#viewers, ...this.#frameReaders]) each.leave({ failure });

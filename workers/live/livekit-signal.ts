@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import WebSocket from "ws";
 
-/** Milliseconds to connect. */
+/** Maximum milliseconds for the WebSocket handshake. */
 const connectWithin = 5_000;
 /** Milliseconds between two heartbeats. */
 const pingEvery = 5_000;
@@ -10,8 +10,8 @@ const pingEvery = 5_000;
 const maxPayload = 2 ** 20;
 
 /**
- * LiveKit's last protocol version in which the first peer connection is for publishing only. Servers support all
- * versions since.
+ * LiveKit's last protocol version in which the first peer connection is for publishing only. Newer servers still
+ * support this version.
  */
 const version = 15;
 

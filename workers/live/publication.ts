@@ -204,8 +204,9 @@ export class Publication {
 }
 
 /**
- * Rewrites a server candidate to an address of the relay. Returns undefined for candidates that the slot cannot reach:
- * all but passive TCP. Fields as in RFC 8839, section 5.1, and RFC 6544, section 4.5.
+ * Rewrites an ICE candidate of the LiveKit server to an address of the relay. Returns undefined unless the candidate is
+ * passive TCP with an IP address, because the isolation slot cannot reach any other. (RFC 8839, section 5.1; RFC 6544,
+ * section 4.5.)
  */
 function toRelayCandidate(candidate: string, createStandIn: (target: HostPort) => HostPort): string | undefined {
   const fields = candidate.split(" ");

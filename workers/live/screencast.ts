@@ -80,7 +80,10 @@ export class Screencast {
     this.follow();
   }
 
-  /** Switches to the active page if the page or its tab has changed. */
+  /**
+   * Switches to the active page if the page or its tab has changed. If the tab shows a new document, schedules a
+   * restart.
+   */
   follow(): void {
     const page = this.#isOn ? this.#pages.shown : undefined;
     const tab = page?.isCrashed ? undefined : page?.tab;
@@ -191,7 +194,10 @@ export class Screencast {
   }
 }
 
-/** Returns whether an image has the size of a page in CSS pixels, scaled down to the maximum frame size. */
+/**
+ * Returns whether an image has the size of a page in CSS pixels, scaled down to the maximum frame size. True if the
+ * image's size cannot be read.
+ */
 function hasSize(picture: Buffer, width: number, height: number): boolean {
   const size = readImageSize(picture);
   const scale = Math.min(1, how.maxWidth / width, how.maxHeight / height);

@@ -10,7 +10,7 @@ import {
   type LiveViewers,
 } from "../../src/gen/pilothouse/v1/live_pb.ts";
 
-/** Frames in flight to a viewer. With two, the next frame travels while the viewer shows the last. */
+/** Maximum number of frames in flight to a viewer. With two, the next frame travels while the viewer shows the last. */
 const maxInFlight = 2;
 
 /** Pending messages, the newest of each kind, in sending order. */
@@ -71,7 +71,10 @@ export class Viewer {
     this.#wake?.();
   }
 
-  /** Yields the pending messages as fast as the viewer reads. */
+  /**
+   * Yields the pending messages as fast as the viewer reads, until `leave`. Throws the failure passed to `leave`, if
+   * any.
+   */
   async *messages(): AsyncGenerator<JoinResponse> {
     while (!this.#end) {
       const message = this.#next();

@@ -115,7 +115,10 @@ export class BrowserPool {
     return this.#launchFails;
   }
 
-  /** Launches the first browser and keeps it warm. Rejects if the launch or its sandbox fails. */
+  /**
+   * Launches the first browser, and keeps it warm unless warm browsers are disabled. Rejects if the launch or its
+   * sandbox fails.
+   */
   async probe(): Promise<void> {
     const { slots, max } = this.#options;
     const [runtime = defaultRuntime] = this.#demand.keys();
@@ -212,7 +215,10 @@ export class BrowserPool {
     return { how: "launched", browser: await warm.adopt(browserOptions.device) };
   }
 
-  /** Frees a slot: disposes of a spare browser, else of the oldest warm browser, else of an unclaimed launch. */
+  /**
+   * Frees and acquires a slot: disposes of a spare browser, else of the oldest warm browser, else of an unclaimed
+   * launch. Resolves with undefined if no slot is free then.
+   */
   async #evict(): Promise<Slot | undefined> {
     const { spares } = this.#options;
     this.#evicting += 1;

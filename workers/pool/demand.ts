@@ -1,7 +1,10 @@
 /** Demand window in milliseconds. */
 const windowMs = 30_000;
 
-/** Share of recent requests to keep warm: the average demand of 5 s, in which a worker launches about ten browsers. */
+/**
+ * Warm browsers per request in the window: enough for the average demand of 5 s, in which a worker launches about ten
+ * browsers.
+ */
 const share = 5_000 / windowMs;
 
 /** Computes from recent requests how many browsers of a runtime to keep warm. */

@@ -6,7 +6,7 @@ import type { SessionPage } from "../pages/session-page.ts";
 /** Milliseconds for the browser to dispose of a context, which takes some milliseconds even if a page hangs. */
 const disposeMs = 2_000;
 
-/** A browser context with its pages. */
+/** A browser context with its pages, for one fetch. */
 export class PageContext {
   readonly pages: PageRegistry;
   readonly challengeWatch = new ChallengeWatch();

@@ -59,7 +59,7 @@ export class WarmBrowser {
     return this.#browser.lost;
   }
 
-  /** Applies the session's device and returns the browser. Rejects if the browser has died. */
+  /** Applies the session's device and returns the browser. Rejects if the browser does not answer. */
   async adopt(device: Device): Promise<SessionBrowser> {
     if (isDeepStrictEqual(device, this.#device)) await this.#browser.checkResponsive(proofMs);
     else await this.#browser.applyDevice(device);
