@@ -69,7 +69,7 @@ export function createWorkerMetrics({
   registerIsolation(registry, isolation);
   countEgress(registry, slots);
   countPipes(registry);
-  countUnjudgedCommands(registry);
+  countUnlistedCommands(registry);
   return {
     registry,
     commands: new Histogram({
@@ -145,7 +145,7 @@ function registerPressure(registry: Registry, watch: PressureWatch): void {
   });
   new Gauge({
     name: "pilothouse_worker_closed",
-    help: "Whether this kind of pressure closes the worker to new sessions.",
+    help: "1 for the most severe pressure that closes the worker to new sessions, otherwise 0.",
     labelNames: ["kind"],
     registers: [registry],
     collect() {
@@ -198,7 +198,7 @@ function countPipes(registry: Registry): void {
   }
 }
 
-function countUnjudgedCommands(registry: Registry): void {
+function countUnlistedCommands(registry: Registry): void {
   new Counter({
     name: "pilothouse_worker_cdp_unjudged_total",
     help: "Commands of CDP clients that were refused because the policy does not list their methods.",
@@ -206,7 +206,7 @@ function countUnjudgedCommands(registry: Registry): void {
     registers: [registry],
     collect() {
       this.reset();
-      for (const [method, count] of cdpProxyTotals.unjudged) this.inc({ method }, count);
+      for (const [method, count] of cdpProxyTotals.unlisted) this.inc({ method }, count);
     },
   });
 }

@@ -1,4 +1,4 @@
-import { judgeCommand } from "../../workers/cdp-proxy/command-policy.ts";
+import { decideCommand } from "../../workers/cdp-proxy/command-policy.ts";
 import type { PolicyDecision } from "../../workers/cdp-proxy/policy-rules.ts";
 
 /** Parameters that no rule refuses. */
@@ -14,7 +14,7 @@ const scene = {
 
 /** Returns the policy's verdict on a method whose parameters are all allowed. */
 export function outcomeOf(method: string): PolicyDecision["kind"] {
-  return judgeCommand(
+  return decideCommand(
     method,
     () => params,
     () => scene,

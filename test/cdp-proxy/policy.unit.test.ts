@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { cdpProxyTotals, countUnjudged } from "../../workers/cdp-proxy/cdp-proxy-totals.ts";
+import { cdpProxyTotals, countUnlisted } from "../../workers/cdp-proxy/cdp-proxy-totals.ts";
 import { browserMayKnowMore } from "../../workers/cdp-proxy/command-policy.ts";
-import { domains, judgedChromium } from "../../workers/cdp-proxy/policy-table.ts";
+import { coveredChromium, domains } from "../../workers/cdp-proxy/policy-table.ts";
 import { clientNames, methodsOf } from "./client-methods.ts";
 import { outcomeOf } from "./policy-outcome.ts";
 
@@ -9,7 +9,7 @@ import { outcomeOf } from "./policy-outcome.ts";
 const refusedOnPurpose = /^(Extensions|PWA)\.|^Target\.openDevTools$|^SystemInfo\.getProcessInfo$/;
 
 test.each(clientNames)("the policy allows the methods that %s sends", (client) => {
-  const stopped = methodsOf(client).filter((name) => ["refuse", "unjudged"].includes(outcomeOf(name)));
+  const stopped = methodsOf(client).filter((name) => ["refuse", "unlisted"].includes(outcomeOf(name)));
   expect(stopped.filter((name) => !refusedOnPurpose.test(name))).toEqual([]);
 });
 
@@ -34,22 +34,22 @@ test.each([
   "__proto__.enable",
   "Page.enable ",
 ])("the method %j, which has no policy entry, is not forwarded", (method) => {
-  expect(outcomeOf(method)).toBe("unjudged");
+  expect(outcomeOf(method)).toBe("unlisted");
 });
 
 test("counts methods without a policy entry by name in newer browsers, and invented names together", () => {
-  expect(browserMayKnowMore(`${judgedChromium}.0.8078.79`)).toBe(false);
-  expect(browserMayKnowMore(`${judgedChromium + 1}.0.1.1`)).toBe(true);
-  cdpProxyTotals.unjudged.clear();
-  countUnjudged("Page.newInThatVersion", false);
-  expect([...cdpProxyTotals.unjudged]).toEqual([["other", 1]]);
-  countUnjudged("Page.newInThatVersion", true);
-  for (let index = 0; index < 1_000; index += 1) countUnjudged(`Page.madeUp${"x".repeat(index % 50)}`, true);
-  countUnjudged(`Page.${"long".repeat(100)}`, true);
-  countUnjudged('Page.new"} 1\n', true);
-  countUnjudged("Page.newInThatVersion", true);
-  expect(cdpProxyTotals.unjudged.get("Page.newInThatVersion")).toBe(2);
-  expect(cdpProxyTotals.unjudged.size).toBe(32);
-  expect([...cdpProxyTotals.unjudged.values()].reduce((sum, count) => sum + count)).toBe(1_005);
-  cdpProxyTotals.unjudged.clear();
+  expect(browserMayKnowMore(`${coveredChromium}.0.8078.79`)).toBe(false);
+  expect(browserMayKnowMore(`${coveredChromium + 1}.0.1.1`)).toBe(true);
+  cdpProxyTotals.unlisted.clear();
+  countUnlisted("Page.newInThatVersion", false);
+  expect([...cdpProxyTotals.unlisted]).toEqual([["other", 1]]);
+  countUnlisted("Page.newInThatVersion", true);
+  for (let index = 0; index < 1_000; index += 1) countUnlisted(`Page.madeUp${"x".repeat(index % 50)}`, true);
+  countUnlisted(`Page.${"long".repeat(100)}`, true);
+  countUnlisted('Page.new"} 1\n', true);
+  countUnlisted("Page.newInThatVersion", true);
+  expect(cdpProxyTotals.unlisted.get("Page.newInThatVersion")).toBe(2);
+  expect(cdpProxyTotals.unlisted.size).toBe(32);
+  expect([...cdpProxyTotals.unlisted.values()].reduce((sum, count) => sum + count)).toBe(1_005);
+  cdpProxyTotals.unlisted.clear();
 });

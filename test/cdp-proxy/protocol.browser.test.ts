@@ -12,7 +12,7 @@ test.each(installed)("the policy covers every method of the installed %s", async
   const { version, methods } = await readProtocol(executable);
   expect(methods.length).toBeGreaterThan(500);
   // If this fails, add the methods to workers/cdp-proxy/policy-table.ts: forwarded, or refused with a reason.
-  expect(methods.filter((method) => outcomeOf(method) === "unjudged")).toEqual([]);
-  // If this fails, set judgedChromium to this version.
+  expect(methods.filter((method) => outcomeOf(method) === "unlisted")).toEqual([]);
+  // If this fails, set coveredChromium to this version.
   expect(browserMayKnowMore(`${version}.`)).toBe(false);
 });

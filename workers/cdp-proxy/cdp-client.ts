@@ -2,13 +2,13 @@ import type { Envelope } from "../cdp/cdp-envelope.ts";
 import type { ConnectionUser, UserAnswer, UserCommand } from "../cdp/connection-user.ts";
 import type { HiddenPage } from "../isolation/hidden-page.ts";
 import type { ProcessSettings } from "../pages/device/process-settings.ts";
-import { countUnjudged } from "./cdp-proxy-totals.ts";
+import { countUnlisted } from "./cdp-proxy-totals.ts";
 import { BadCommand, type ClientCommand, type Params, readCommand } from "./client-command.ts";
 import { ClientSettings } from "./client-settings.ts";
 import {
   browserMayKnowMore,
+  decideCommand,
   isWithheldUnderControl,
-  judgeCommand,
   refusalAtTakeover,
   refusalUnderControl,
 } from "./command-policy.ts";
@@ -27,7 +27,11 @@ const serverError = -32_000;
 const methodNotFound = -32_601;
 const unknownSession = -32_001;
 
-/** Why a client was disconnected. */
+/**
+ * Why a client was disconnected. `browser_closed`: the client sent `Browser.close`. `closed`: the client closed its
+ * connection. `lost`: the connection ended otherwise, or a message could not be handled. `session_ended`: the session
+ * or its browser ended. `too_slow`: the client read or sent too slowly.
+ */
 export type LeaveReason = "browser_closed" | "closed" | "lost" | "session_ended" | "too_slow";
 
 /** Data and callbacks of the session that a client needs. */
@@ -56,11 +60,11 @@ export class CdpClient {
   readonly #user: ConnectionUser;
   readonly #scene: ClientScene;
   readonly #contexts = new Set<string>();
-  /** Sessions with download events enabled. `undefined` is the root session. */
+  /** The client's CDP sessions with download events enabled. `undefined` is the root session. */
   readonly #downloadListeners = new Set<string | undefined>();
-  /** Targets whose dialogs the client receives, by session. */
+  /** Targets whose dialogs the client receives, by the client's CDP session. */
   readonly #dialogListeners = new Map<string, string>();
-  /** Timers that resume paused targets, by session. */
+  /** Timers that resume paused targets, by the client's CDP session. */
   readonly #resumes = new Map<string, NodeJS.Timeout>();
   /** Targets on which the client has changed a setting that only one CDP session can hold, by the client's session. */
   readonly #exclusiveSettings = new Map<string, string>();
@@ -155,19 +159,19 @@ export class CdpClient {
       return;
     }
     const held = this.#isHeld ? refusalUnderControl(method) : undefined;
-    const verdict = held === undefined ? this.#judge(command) : ({ kind: "refuse", why: held } as const);
-    switch (verdict.kind) {
+    const decision = held === undefined ? this.#decide(command) : ({ kind: "refuse", why: held } as const);
+    switch (decision.kind) {
       case "pass":
         this.#forward(command, command.params);
         break;
       case "change":
-        this.#forward(command, JSON.stringify(verdict.params));
+        this.#forward(command, JSON.stringify(decision.params));
         break;
       case "refuse":
-        this.#refuse(id, sessionId, verdict.why);
+        this.#refuse(id, sessionId, decision.why);
         break;
-      case "unjudged":
-        countUnjudged(method, browserMayKnowMore(this.#scene.browserVersion));
+      case "unlisted":
+        countUnlisted(method, browserMayKnowMore(this.#scene.browserVersion));
         this.#refuse(
           id,
           sessionId,
@@ -177,7 +181,7 @@ export class CdpClient {
         break;
       case "answer":
         this.#track(command);
-        this.#answer(id, verdict.result, sessionId);
+        this.#answer(id, decision.result, sessionId);
         break;
       case "close":
         this.#answer(id, {}, sessionId);
@@ -186,8 +190,8 @@ export class CdpClient {
     }
   }
 
-  #judge({ method, sessionId, parse }: ClientCommand) {
-    return judgeCommand(method, parse, () => ({
+  #decide({ method, sessionId, parse }: ClientCommand) {
+    return decideCommand(method, parse, () => ({
       isBrowserSession: this.#user.targetOf(sessionId) === undefined,
       ownsContext: (id) => this.#contexts.has(id),
       hidesPages: this.#scene.hiddenPage !== undefined,

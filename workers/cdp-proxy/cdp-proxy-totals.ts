@@ -13,13 +13,13 @@ const methodName = /^[A-Z][A-Za-z]{1,40}\.[a-z][A-Za-z]{1,60}$/;
 export const cdpProxyTotals = {
   clients: 0,
   /** Commands refused because the policy has no entry for their method, by method. */
-  unjudged: new Map<string, number>(),
+  unlisted: new Map<string, number>(),
 };
 
 /** Counts a command without a policy entry. Unknown methods share one name, to bound the number of names. */
-export function countUnjudged(method: string, browserMayKnow: boolean): void {
-  const { unjudged } = cdpProxyTotals;
-  const isNamed = browserMayKnow && methodName.test(method) && (unjudged.has(method) || unjudged.size < maxNames);
+export function countUnlisted(method: string, browserMayKnow: boolean): void {
+  const { unlisted } = cdpProxyTotals;
+  const isNamed = browserMayKnow && methodName.test(method) && (unlisted.has(method) || unlisted.size < maxNames);
   const name = isNamed ? method : unnamed;
-  unjudged.set(name, (unjudged.get(name) ?? 0) + 1);
+  unlisted.set(name, (unlisted.get(name) ?? 0) + 1);
 }

@@ -44,7 +44,7 @@ const implied: Readonly<Record<string, readonly [method: string, params: Params]
   "Debugger.enable": ["Debugger.setSkipAllPauses", { skip: false }],
 };
 
-/** Client settings that keep a person from using the page. They are undone while a person holds control. */
+/** Client settings that keep a person from using the page, and that are undone while a person holds control. */
 export class ClientSettings {
   readonly #send: Send;
   /** Recorded settings by session and method, most recent last. */
@@ -56,7 +56,10 @@ export class ClientSettings {
     this.#send = send;
   }
 
-  /** Records a command before it is forwarded. Returns false if the stored settings would exceed 1 MiB. */
+  /**
+   * Records a setting that a command changes, before the command is forwarded. Returns false if the stored settings
+   * would exceed 1 MiB.
+   */
   record({ method, sessionId, params }: Pick<ClientCommand, "method" | "sessionId" | "params">): boolean {
     if (method.endsWith(".disable")) {
       // Disabling a domain resets its settings.

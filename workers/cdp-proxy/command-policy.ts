@@ -1,18 +1,18 @@
 import type { Params } from "./client-command.ts";
 import type { PolicyDecision, PolicyScene, Rule } from "./policy-rules.ts";
-import { domains, judgedChromium } from "./policy-table.ts";
+import { coveredChromium, domains } from "./policy-table.ts";
 
 interface MethodPolicy {
-  readonly verdict: Rule | PolicyDecision;
+  readonly decision: Rule | PolicyDecision;
   /** Allowed while a person holds control. */
   readonly onlyReads: boolean;
 }
 
-const unjudged: PolicyDecision = { kind: "unjudged" };
+const unlisted: PolicyDecision = { kind: "unlisted" };
 
 const methods: ReadonlyMap<string, MethodPolicy> = new Map(policies());
 
-/** Verdicts of domains that are refused completely. */
+/** Decisions on domains that are refused completely. */
 const refusedDomains: ReadonlyMap<string, PolicyDecision> = new Map(
   Object.entries(domains).flatMap(([domain, why]) =>
     typeof why === "string" ? [[domain, { kind: "refuse", why }]] : [],
@@ -24,14 +24,14 @@ function* policies(): Generator<[string, MethodPolicy]> {
   for (const [domain, policy] of Object.entries(domains)) {
     if (typeof policy === "string") continue;
     const { reads = "", passes = "", readRules = {}, passRules = {}, refuses = {} } = policy;
-    const named = (name: string, verdict: Rule | PolicyDecision, onlyReads: boolean): [string, MethodPolicy] => [
+    const named = (name: string, decision: Rule | PolicyDecision, onlyReads: boolean): [string, MethodPolicy] => [
       `${domain}.${name}`,
-      { verdict, onlyReads },
+      { decision, onlyReads },
     ];
     for (const name of wordsOf(reads)) yield named(name, pass, true);
     for (const name of wordsOf(passes)) yield named(name, pass, false);
-    for (const [name, verdict] of Object.entries(readRules)) yield named(name, verdict, true);
-    for (const [name, verdict] of Object.entries(passRules)) yield named(name, verdict, false);
+    for (const [name, decision] of Object.entries(readRules)) yield named(name, decision, true);
+    for (const [name, decision] of Object.entries(passRules)) yield named(name, decision, false);
     for (const [why, names] of Object.entries(refuses))
       for (const name of wordsOf(names)) yield named(name, { kind: "refuse", why }, false);
   }
@@ -67,11 +67,12 @@ export const refusalAtTakeover = "a person has taken control of the session: the
 
 /** Returns whether a browser of this full version may have methods without a policy entry. */
 export function browserMayKnowMore(version: string): boolean {
-  return Number.parseInt(version, 10) > judgedChromium;
+  return Number.parseInt(version, 10) > coveredChromium;
 }
 
 /** Decides on a command. Calls `read` and `readScene` only if the policy of the command's method is a rule. */
-export function judgeCommand(method: string, read: () => Params, readScene: () => PolicyScene): PolicyDecision {
-  const verdict = methods.get(method)?.verdict ?? refusedDomains.get(method.slice(0, method.indexOf("."))) ?? unjudged;
-  return typeof verdict === "function" ? verdict(read(), readScene()) : verdict;
+export function decideCommand(method: string, read: () => Params, readScene: () => PolicyScene): PolicyDecision {
+  const decision =
+    methods.get(method)?.decision ?? refusedDomains.get(method.slice(0, method.indexOf("."))) ?? unlisted;
+  return typeof decision === "function" ? decision(read(), readScene()) : decision;
 }

@@ -27,7 +27,10 @@ export class Inbox {
     this.#onSlow = onSlow;
   }
 
-  /** Adds a part of a message. Resolves with the message after its last part. The caller must then call `clear`. */
+  /**
+   * Adds a part of a message. Resolves with the message after its last part, otherwise with undefined. Rejects if the
+   * message exceeds 100 MiB or gets no memory. The caller must call `clear` after a message.
+   */
   async take({ data, last }: Pick<ProxyCdpRequest, "data" | "last">): Promise<Buffer | undefined> {
     this.#length += data.length;
     if (this.#length > maxClientMessage) throw new Error("message exceeds 100 MiB");

@@ -5,7 +5,8 @@ const backslash = 0x5c;
 const colon = 0x3a;
 const comma = 0x2c;
 /**
- * Kinds of bytes outside strings. `bad` bytes are not JSON. Comments are `bad` too, although the browser accepts them.
+ * Kinds of bytes outside strings. `plain` bytes are separators, or parts of numbers and literals. `bad` bytes are not
+ * JSON. Comments are `bad` too, although the browser accepts them.
  */
 const bad = 0;
 const space = 1;

@@ -10,7 +10,7 @@ export type PolicyDecision =
   | { readonly kind: "answer"; readonly result: object }
   | { readonly kind: "refuse"; readonly why: string }
   /** The policy does not list the method. Refused like a method that the browser does not have. */
-  | { readonly kind: "unjudged" }
+  | { readonly kind: "unlisted" }
   /** Answered, then the client is disconnected, as if the browser had closed. */
   | { readonly kind: "close" };
 

@@ -29,18 +29,18 @@ const noProtocol = "the DevTools protocol cannot be exposed to a page";
 interface DomainPolicy {
   /** Forwarded even while a person holds control: read-only commands and their preparation. */
   readonly reads?: string;
-  /** Forwarded unless a person holds control. */
+  /** Forwarded unless a person holds control. Refused otherwise. */
   readonly passes?: string;
   /** Decided by parameters, even while a person holds control. */
   readonly readRules?: Readonly<Record<string, Rule | PolicyDecision>>;
-  /** Decided by parameters unless a person holds control. */
+  /** Decided by parameters unless a person holds control. Refused otherwise. */
   readonly passRules?: Readonly<Record<string, Rule | PolicyDecision>>;
   /** Refused commands, by the reason reported to clients. */
   readonly refuses?: Readonly<Record<string, string>>;
 }
 
 /** Newest Chromium major version whose commands are all covered. */
-export const judgedChromium = 156;
+export const coveredChromium = 156;
 
 /**
  * Policy for the commands of the DevTools protocol, by domain. A domain with only a reason is refused completely. `PWA`
