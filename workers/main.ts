@@ -8,7 +8,7 @@ import { threadsFor } from "./egress/resolver.ts";
 import type { WorkerStopReason } from "./fleet/fleet-link.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
-/** Milliseconds to end sessions before the process exits. The supervisor waits 10 s. */
+/** Maximum milliseconds for ending sessions. The process exits after that. The supervisor waits 10 s. */
 const stopMs = 9_000;
 
 /** Exit statuses. After status 2, a restart fails until the configuration has changed. */
@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   };
   let signalled = false;
   const onSignal = (signal: NodeJS.Signals): void => {
-    // A second signal aborts the drain. The first does not, if the operator requested the drain before.
+    // A second signal aborts the drain. A first signal does not, even if the operator has requested the drain before.
     if (signalled) drainAbort.abort();
     signalled = true;
     void drain(signal);
@@ -53,7 +53,8 @@ async function main(): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => onSignal(signal));
   const onStopRequired = (stopReason: WorkerStopReason): void => {
     if (stopReason === "drain requested") return void drain(stopReason);
-    // A standalone worker registers again. An embedded worker is not needed without its control process.
+    // After a lost lease, a standalone worker registers again. An embedded worker is not needed without its control
+    // process.
     if (stopReason === "superseded" || config.embedded) stop(stopReason, 0, SessionEndedReason.WORKER_LOST);
   };
   starting = startWorker({ config, env: process.env, log, onStopRequired });

@@ -104,7 +104,7 @@ export function readWorkerConfig(given: Environment, uid = process.getuid?.() ??
   };
 }
 
-/** Reads the pool's name. The name is part of a path, so it must be a valid host name label. */
+/** Reads the pool's name, which must be a lower-case DNS label. */
 function readPool(read: EnvironmentReader): string {
   const pool = read.text("WORKER_POOL") ?? defaultPool;
   if (!isPoolName(pool))

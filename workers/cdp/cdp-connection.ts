@@ -130,7 +130,7 @@ export class CdpConnection {
     });
   }
 
-  /** Writes a command in one piece, without copying a large payload. */
+  /** Writes a command without copying a large payload. */
   #send({ method, params, sessionId }: UserCommand, pending: Pending): void {
     if (this.#isClosed) {
       pending.settle({ failure: gone });

@@ -17,7 +17,7 @@ export const pipeBounds = {
   largeBytes: mib,
   /** Memory for large messages, shared by all browsers of the worker. */
   allLargeBytes: 256 * mib,
-  /** Limits per second, also for a single burst. A browser above a limit is paused. */
+  /** Limits of a browser's output: average per second, and size of a burst. A browser above a limit is paused. */
   bytesPerSecond: 32 * mib,
   messagesPerSecond: 3_000,
 };

@@ -15,8 +15,8 @@ export interface PipeListener {
 }
 
 /**
- * Splits a browser's output into messages, which end with a NUL byte. Pages control their size and number: oversized
- * messages are skipped, and a browser above the rate limits is paused.
+ * Splits a browser's output into messages, which end with a NUL byte. Pages control the size and number of messages, so
+ * oversized messages are skipped, and a browser above the rate limits is paused.
  */
 export class PipeReader {
   readonly #pipe: Readable;

@@ -72,7 +72,7 @@ export class EgressRelay {
   #domains: DomainList | undefined;
   #hostBlock: HostBlock | undefined;
   readonly #blocked = new Map<string, number>();
-  /** Requests that the session itself blocked. */
+  /** Requests to hosts that the session blocks. */
   readonly #blocks = new Journal<JournalEntry>();
   #refused = 0;
   #isClosed = false;

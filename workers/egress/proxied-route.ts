@@ -57,7 +57,7 @@ export class ProxiedRoute implements EgressRoute {
       ...(protocol !== "socks5" && { proxy: { target: proxy, authorization } }),
       connect: (signal) => this.#connect(target, signal),
       onAnswer: () => this.#watch.confirm(),
-      onSilence: (error) => this.#judge(error),
+      onSilence: (error) => this.#onFailure(error),
     };
   }
 
@@ -71,7 +71,7 @@ export class ProxiedRoute implements EgressRoute {
     return await this.#options.upstream.tunnel(target, { signal, timeoutMs: tunnelMs });
   }
 
-  #judge(error: unknown): void {
+  #onFailure(error: unknown): void {
     if (error instanceof ProxyFailure && error.isOfTarget) this.#watch.confirm();
     else this.#watch.suspect();
   }

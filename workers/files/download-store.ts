@@ -31,7 +31,7 @@ export interface DownloadStoreOptions {
   readonly feed: EventFeed;
   /** Returns the client id of the person who holds control, or undefined. */
   holder(): string | undefined;
-  /** Called when a download starts or ends. */
+  /** Called when a download starts under a person's control, and when any download ends. */
   onChanged(): void;
 }
 
@@ -60,7 +60,10 @@ export class DownloadStore {
     this.#pendingWrite = options.files.beginWrite();
   }
 
-  /** Resolves with the name of the first download that a frame started since a time, or undefined after 500 ms. */
+  /**
+   * Resolves with the name of the first download that a frame started since `since` (milliseconds since the epoch), or
+   * with undefined after 500 ms.
+   */
   async nameSince(since: number, frameId: string): Promise<string | undefined> {
     let isOver = false;
     const find = async (): Promise<string | undefined> => {

@@ -190,7 +190,7 @@ export class SessionFiles {
     await file.chmod(readableByGroup);
   }
 
-  /** Takes ownership of a browser's file and returns its size. Returns undefined for anything but a regular file. */
+  /** Takes ownership of a file and returns its size. Returns undefined unless it is a regular file of the browser. */
   #takeOwnership(path: string): number | undefined {
     const { uid } = this.#slot;
     let descriptor: number | undefined;

@@ -19,17 +19,19 @@ export async function writeCaptureExtension(
   { directory, uid }: Pick<Slot, "directory" | "uid">,
   key = randomBytes(32),
 ): Promise<CaptureExtension> {
-  const place = join(directory, "capture");
+  const extensionDirectory = join(directory, "capture");
   const manifest = { manifest_version: 3, name: "Live view", version: "1", key: key.toString("base64"), permissions };
-  await mkdir(place, { mode: 0o750 });
+  await mkdir(extensionDirectory, { mode: 0o750 });
   const files = { "manifest.json": JSON.stringify(manifest), "capture.html": "<!doctype html>" };
-  for (const [name, text] of Object.entries(files)) await writeFile(join(place, name), text, { mode: 0o640 });
+  for (const [name, text] of Object.entries(files))
+    await writeFile(join(extensionDirectory, name), text, { mode: 0o640 });
   const id = idOf(key);
   if (uid !== undefined) {
-    for (const path of [place, ...Object.keys(files).map((name) => join(place, name))]) await chown(path, 0, uid);
-    await chmod(place, 0o750);
+    for (const path of [extensionDirectory, ...Object.keys(files).map((name) => join(extensionDirectory, name))])
+      await chown(path, 0, uid);
+    await chmod(extensionDirectory, 0o750);
   }
-  return { id, directory: place, page: `chrome-extension://${id}/capture.html` };
+  return { id, directory: extensionDirectory, page: `chrome-extension://${id}/capture.html` };
 }
 
 /** Returns Chromium's extension id: the first half of the key's SHA-256, as letters a to p. */

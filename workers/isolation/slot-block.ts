@@ -90,11 +90,11 @@ export async function acquireBlock({
     if (acquired && !known) continue;
     const release = lockBlock(base, index);
     if (!release) continue;
-    const place = { base, index, uidBase, release };
-    const used = makeBlock({ ...place, ...(readRoots(base, index) ?? { scratch, storage }) });
+    const location = { base, index, uidBase, release };
+    const used = makeBlock({ ...location, ...(readRoots(base, index) ?? { scratch, storage }) });
     if ((await clearBlock(used, log, recoverProfile)) && !acquired) {
       writeRoots(base, index, { scratch, storage });
-      acquired = makeBlock({ ...place, scratch, storage });
+      acquired = makeBlock({ ...location, scratch, storage });
     } else release();
   }
   if (!acquired) throw new Error(`all ${maxBlocks} blocks of slots in ${base} are taken by other workers`);

@@ -57,7 +57,7 @@ export interface EgressTotals extends EgressBytes {
   refused: number;
 }
 
-/** The isolation slots of a worker. Each slot serves one session's browser at a time. */
+/** The isolation slots of a worker. Each slot serves one browser at a time. */
 export class SlotPool {
   readonly size: number;
   readonly #options: SlotPoolOptions;

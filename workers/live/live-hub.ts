@@ -45,7 +45,7 @@ export interface LiveSession {
 export interface JoiningViewer {
   readonly who: LiveViewer;
   readonly isHidden: boolean;
-  /** Later messages of the viewer. */
+  /** Messages of the viewer after the join. */
   readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
 }
 
@@ -185,7 +185,7 @@ export class LiveHub {
   async #sendState(): Promise<void> {
     this.#isChanged = false;
     const pages = await summarizePages(this.#browser.pages);
-    // Viewers see the page itself, so their texts are not masked.
+    // Viewers see the page itself, so texts are not masked. The characters that only masking needs are removed.
     for (const page of pages)
       Object.assign(page, { url: withoutLookahead(page.url), title: withoutLookahead(page.title) });
     this.#stateTimer = undefined;

@@ -29,10 +29,10 @@ const documentGap = 500;
 /** Milliseconds to wait for the first frame before a restart, doubled at each restart. */
 const firstFrameGap = 500;
 
-/** Starts without a first frame after which the screencast is no longer restarted. */
+/** Number of starts without a first frame after which the screencast is no longer restarted. */
 const maxSilentStarts = 6;
 
-/** Starts after which a frame with a wrong size is accepted. */
+/** Number of starts after which a frame of a wrong size is accepted. */
 const maxStartsForSize = 4;
 
 type ShownFrame = CdpEvents["Page.screencastFrame"];
@@ -59,7 +59,7 @@ export class Screencast {
   #restartTimer: NodeJS.Timeout | undefined;
   /** Number of documents that the tab had committed at the last `follow`. */
   #document = 0;
-  /** Starts since the last frame of the right size. */
+  /** Number of starts since the last frame of the right size, or since the tab or its size changed. */
   #starts = 0;
   /** Whether a frame has been accepted since the last start. */
   #hasFrame = false;
@@ -149,8 +149,8 @@ export class Screencast {
   }
 
   /**
-   * Restarts the screencast later, if a condition holds then. 1 of 20 frames after a change of size never arrives, and a
-   * static page would send no other frame.
+   * Restarts the screencast after `ms` milliseconds if `isNeeded` returns true at that time. 1 of 20 frames after a
+   * change of size never arrives, and a static page would send no other frame.
    */
   #restartIn(ms: number, isNeeded = () => true): void {
     clearTimeout(this.#restartTimer);

@@ -47,7 +47,10 @@ export interface SpareBrowsers {
 
 export interface BrowserPoolOptions {
   readonly slots: SlotPool;
-  /** Installed runtimes. One browser of the default runtime is kept warm even without demand. */
+  /**
+   * Installed runtimes. Unless `max` is 0, one browser is kept warm even without demand: of the default runtime if it
+   * is installed.
+   */
   readonly runtimes: Iterable<BrowserRuntime>;
   /** Maximum number of warm browsers per runtime. */
   readonly max: number;
@@ -271,7 +274,8 @@ export class BrowserPool {
   /** Releases the slot of a failed launch, after the launch has settled and creates no more files or processes. */
   async #clear(slot: Slot, launching: Promise<WarmBrowser>, profile: SessionProfile | undefined): Promise<void> {
     await launching.catch(() => undefined);
-    // The profile is discarded before the release: the next session's files would otherwise be taken for its files.
+    // The profile is discarded before the release. Otherwise, after a crash of the worker, the next session's files
+    // could be saved as this profile.
     await (profile?.discard() ?? Promise.resolve()).finally(() => slot.release());
   }
 

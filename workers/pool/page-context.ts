@@ -3,7 +3,7 @@ import { ChallengeWatch } from "../bot-checks/challenge-watch.ts";
 import { type PageBrowser, PageRegistry } from "../pages/page-registry.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 
-/** Milliseconds for the browser to dispose of a context, which takes some milliseconds even if a page hangs. */
+/** Maximum milliseconds for the browser to dispose of a context, which takes some milliseconds even if a page hangs. */
 const disposeMs = 2_000;
 
 /** A browser context with its pages, for one fetch. */

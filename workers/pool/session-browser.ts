@@ -59,7 +59,7 @@ export class SessionBrowser {
   readonly feed: EventFeed;
   readonly log = new SessionLog();
   readonly challengeWatch = new ChallengeWatch();
-  /** Resolves with the cause if the browser ends unexpectedly. */
+  /** Resolves with the cause if the browser ends unexpectedly or cannot be used any longer. */
   readonly lost: Promise<string>;
   readonly #process: BrowserProcess;
   readonly #profile: SessionProfile | undefined;

@@ -55,7 +55,10 @@ class TarScan {
   }
 }
 
-/** Passes a tar archive through. Throws if the archive exceeds the limits, because its content comes from web pages. */
+/**
+ * Passes a tar archive through. Throws if the archive exceeds the limits or contains entries other than regular files,
+ * because its content comes from web pages.
+ */
 export async function* guardTar(archive: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   const scan = new TarScan();
   for await (const chunk of archive) {

@@ -110,7 +110,7 @@ const longestAddress = 200;
 
 const noResult = (): WorkResult => ({});
 
-/** Runs client commands: queued, with a timeout, and only while no other client holds control. */
+/** Runs commands of API clients and people: queued, with a timeout, and only if no other person holds control. */
 export class CommandRunner {
   readonly #options: CommandRunnerOptions;
   readonly #browser: SessionBrowser;
@@ -229,7 +229,10 @@ export class CommandRunner {
     }
   }
 
-  /** Takes a small picture of the active page. Returns undefined while a command acts on a page. */
+  /**
+   * Takes a small picture of the active page. Resolves with undefined if there is no usable page, or while a command
+   * acts on a page.
+   */
   async thumbnail(): Promise<ThumbnailPicture | undefined> {
     const page = this.#browser.pages.shown;
     if (!page || page.isCrashed || this.#queue.isBusy) return undefined;

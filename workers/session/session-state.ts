@@ -58,8 +58,8 @@ export async function describeSession(
 
 /** Returns the last 10 distinct targets that were refused, newest last. */
 function refusedBy({ refusals }: SessionBrowser["relay"]): string[] {
-  const places = new Set(refusals.toReversed().map(formatTarget));
-  return [...places].slice(0, maxRefused).reverse();
+  const targets = new Set(refusals.toReversed().map(formatTarget));
+  return [...targets].slice(0, maxRefused).reverse();
 }
 
 async function scrollOf({ isCrashed, cdp }: SessionPage): Promise<{ x: number; y: number } | undefined> {
