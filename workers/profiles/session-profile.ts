@@ -43,8 +43,7 @@ export class SessionProfile {
   }
 
   /**
-   * Unpacks the uploaded profile into the slot before the launch. Version 0 is an empty profile, for which there is no
-   * upload.
+   * Unpacks the uploaded profile into the slot before the launch. A profile of version 0 is empty and has no upload.
    */
   async restore(signal: AbortSignal): Promise<void> {
     const { profileStore, slot, profile, browserMajor } = this.#options;
