@@ -185,7 +185,9 @@ export class SessionTable {
     await this.endAll(reason);
   }
 
-  /** Ends all sessions. Resolves when all teardowns are complete. */
+  /**
+   * Ends all sessions. Resolves when the teardowns of live sessions are complete. The browser pool tears down launches.
+   */
   async endAll(reason: SessionEndedReason): Promise<void> {
     for (const entry of this.running) this.destroy(entry, reason);
     await Promise.allSettled(this.#teardowns.keys());
