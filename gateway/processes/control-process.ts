@@ -20,7 +20,7 @@ export async function runControl(config: Config): Promise<void> {
   keepRunning(log);
   const metrics = createMetrics();
   metrics.setDefaultLabels({ role: "control" });
-  const shared = link ? { bus: link.bus } : await shareByRedis(config, log, metrics);
+  const shared = link ? { bus: link.bus } : await createRedisSharing(config, log, metrics);
   const traces = createServiceTraces(config.traces, "control", log);
   const control = createControlPlane({ config, log, metrics, ...shared, forwardSpans: traces.forward });
   const { isReady, fleet, demandOf } = control;
@@ -35,14 +35,14 @@ export async function runControl(config: Config): Promise<void> {
 }
 
 /** Creates the bus that connects processes on several machines. */
-async function shareByRedis(
+async function createRedisSharing(
   { redisUrl = "" }: Config,
   log: Log,
   registry: Registry,
-): Promise<Pick<ControlPlaneOptions, "bus" | "busPart">> {
+): Promise<Pick<ControlPlaneOptions, "bus" | "busLifetime">> {
   // Loaded on demand, so that a process without Redis restarts within its lease.
   const { createRedis } = await import("../../src/platform/redis/redis.ts");
   const { createRedisBus } = await import("../../src/platform/redis/redis-bus.ts");
   const redis = createRedis({ url: redisUrl, log, registry });
-  return { bus: createRedisBus(redis), busPart: redis };
+  return { bus: createRedisBus(redis), busLifetime: redis };
 }

@@ -101,7 +101,7 @@ export interface AppOptions {
   readonly onFatal?: () => void;
   /** Milliseconds between samples of the status. */
   readonly statusEvery?: number;
-  /** Private addresses (`host:port`) that pages may reach, such as those of the demo. */
+  /** Private addresses (`host:port`) that the browsers of sessions may reach, such as those of the demo. */
   readonly egressAllow?: readonly string[];
   readonly passwords?: PasswordOptions | undefined;
 }

@@ -48,21 +48,21 @@ export interface ControlPlane {
   stop(): Promise<void>;
   /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;
-  /** Returns the demand of a worker pool; undefined if no worker has registered with it. */
+  /** Returns the demand of a worker pool, or undefined if no worker has registered with the pool. */
   demandOf(pool: string): Promise<PoolDemand | undefined>;
 }
 
-/** Number of PostgreSQL connections: heartbeats and sweeps are short. */
+/** Number of PostgreSQL connections. A few suffice, because heartbeats and sweeps are short. */
 const poolSize = 10;
 
 export interface ControlPlaneOptions extends Pick<PlatformParts, "config" | "log" | "metrics" | "bus"> {
-  /** Started before the bus is used. */
-  readonly busPart?: Part;
+  /** Connection of the bus, started before the bus is used. */
+  readonly busLifetime?: Part;
   readonly forwardSpans: FleetParts["forwardSpans"];
 }
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
-  const { config, log, metrics, bus, busPart = {}, forwardSpans } = options;
+  const { config, log, metrics, bus, busLifetime = {}, forwardSpans } = options;
   const clock = systemClock;
   const ids = createIds(clock);
   const schemaMode = config.migrates ? "migrate" : "await";
@@ -88,13 +88,13 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const podCosts = access ? createPodCosts({ ...base, access, namespace: access.namespace }) : {};
   return {
     fleet,
-    ...createLifetime([storage.part, busPart, keyCheck, fleet, podCosts], log),
+    ...createLifetime([storage.part, busLifetime, keyCheck, fleet, podCosts], log),
     isReady: storage.isReady,
     demandOf: (pool) => findPoolDemand(db, pool),
   };
 }
 
-/** Creates the sealer of session logs. Returns undefined without keys. */
+/** Creates the sealer of session logs. Without keys, logs a warning and returns undefined. */
 function createLogSealer({ embedded, secretsKeys: keys, dataDir }: Config, log: Log): Sealer | undefined {
   if (embedded || keys.length > 0)
     return createSealer({ keys, file: embedded ? join(dataDir, "secrets-key") : undefined });
