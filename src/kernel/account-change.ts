@@ -8,7 +8,7 @@ export interface ResourceChange {
   readonly resource: NamesOf<typeof AccountResource>;
   readonly id: string;
   readonly change: NamesOf<typeof AccountChange>;
-  /** Place among the waiting creates of the account. */
+  /** Position of a waiting session create in the queue of its account, from 1. */
   readonly place?: number | undefined;
 }
 
@@ -17,9 +17,9 @@ export function publishChange(bus: Bus, { accountId, resource, id, change, place
   bus.publish("account-changed", [accountId, resource, id, change, ...(place === undefined ? [] : [place])].join(" "));
 }
 
-/** Reads a message of `publishChange`. Names of a later release are returned as they are. */
+/** Parses a message of `publishChange`. Names that only a later release knows are returned unchanged. */
 export function readChange(message: string): ResourceChange {
   const [accountId = "", resource = "", id = "", change = "", place] = message.split(" ");
-  // Both names are looked up by `storedNames`, which maps unknown names to the unspecified value.
+  // Unchecked cast: callers convert both names by `storedNames`, which maps unknown names to the unspecified value.
   return { accountId, resource, id, change, ...(place !== undefined && { place: Number(place) }) } as ResourceChange;
 }

@@ -17,7 +17,9 @@ export interface Credential {
   readonly expiresAt: Date | null;
   /** Time until which the bearer can open streams. Open streams may continue until `expiresAt`. */
   readonly opensUntil?: Date;
-  /** Identifiers of owners (account, user) whose change affects the bearer. */
+  /**
+   * Identifiers, such as of the account and user. After a change of any of these, the cached credential is read again.
+   */
   readonly belongsTo: readonly string[];
 }
 
@@ -27,7 +29,7 @@ export interface BearerKind {
   readonly prefix: string;
   /** Parses a bearer. Returns undefined if malformed. */
   parse(text: string): BearerToken | undefined;
-  /** Reads bearers in one query. Omits unknown ids. */
+  /** Reads the credentials of bearers by id, in one query. Omits unknown ids. */
   find(ids: readonly string[]): Promise<ReadonlyMap<string, Credential>>;
 }
 

@@ -17,7 +17,7 @@ interface Caller extends Entitlement {
   readonly sessionId?: string;
   /** Set if the bearer is a one-time ticket, which permits only methods with the option `key_in_address`. */
   readonly ticketId?: string;
-  /** The one-time link to a file, if the bearer is one. */
+  /** Set if the bearer is a one-time link to a file. */
   readonly fileLink?: FileLinkGrant;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
@@ -54,7 +54,7 @@ export interface LoginPrincipal extends Caller {
   readonly userId: string;
   /** Role of the user in the account. */
   readonly role: Role;
-  /** Whether the user has a second factor, without which no step-up can be required. */
+  /** Whether the user has a second factor. Methods require no step-up of users without a second factor. */
   readonly hasSecondFactor: boolean;
   /** Time of the last step-up of this login, in Unix milliseconds. */
   readonly steppedUpAt: number | undefined;
@@ -81,7 +81,8 @@ export interface MethodAttempt {
   readonly resumes: boolean;
   /**
    * Commits the change with its response, which retries receive. Must be called once, as the last step. If `run`
-   * returns a Failure, the Failure and the change are committed. If `run` throws, the change is rolled back.
+   * returns a Failure, the Failure and the change are committed, and the Failure is thrown. If `run` throws, the change
+   * is rolled back.
    */
   commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer>;
 }
@@ -95,7 +96,7 @@ export interface Call extends MethodAttempt {
   readonly clientAddress: string;
   /** Aborts when the client disconnects or its deadline passes. */
   readonly signal: AbortSignal;
-  /** Client's deadline in milliseconds of `performance.now()`, or `Infinity`. */
+  /** Client's deadline in milliseconds of `performance.now()`, or `Infinity` without a deadline. */
   readonly deadline: number;
   /** W3C trace context of the request, or a new one. */
   readonly traceparent: string;
@@ -108,9 +109,12 @@ export interface Call extends MethodAttempt {
   header(name: string): string | undefined;
   /** Sets a response header by lower-case name. A stream's headers are sent before its method starts. */
   setHeader(name: string, value: string): void;
-  /** Sets the event after which a stream starts. Over REST, the first frame has its identifier, for resumption. */
+  /**
+   * Sets the event after which a stream starts. Over REST, the first frame contains the identifier of this event, so
+   * that the client can resume the stream.
+   */
   startAfter(eventId: string): void;
-  /** Marks the result as created, if the method may also update (option `created_status`). */
+  /** Marks the response of a method that creates or updates as a creation (option `created_status`). */
   markCreated(): void;
   /** Sets the size of a raw response before its first byte: Content-Length over REST. */
   announce(bytes: number): void;

@@ -12,7 +12,7 @@ import { type ServedService, type ServiceImplementation, serve } from "./registr
 export interface Feature<Parts> {
   /** Service that the feature implements. Available without an app, to describe the API. */
   readonly service?: DescService;
-  /** Kind of bearer that the feature adds. */
+  /** Creates the kind of bearer that the feature adds. */
   readonly bearers?: (db: Database) => BearerKind;
   /** Creates the feature's parts for a gateway. */
   readonly create?: (parts: Parts) => CreatedFeature;
@@ -21,13 +21,13 @@ export interface Feature<Parts> {
 /** Parts that a feature adds to a gateway. */
 export interface CreatedFeature {
   readonly served?: ServedService;
-  /** Repeated jobs. They run in every process unless ROLE is `api`, and must tolerate concurrency. */
+  /** Repeated jobs. They run in every gateway whose ROLE is not `api`, so runs on several gateways may overlap. */
   readonly jobs?: readonly RepeatedTask[];
   /** Tasks that run while their condition in SQL holds, where repeated jobs run. */
   readonly dueTasks?: readonly DueTask[];
   /** Kinds of leased jobs that the feature handles. They run unless ROLE is `api`. */
   readonly jobKinds?: readonly JobKind<unknown>[];
-  /** Long-running parts. They run unless ROLE is `api`. */
+  /** Long-running parts. They are started unless ROLE is `api`. */
   readonly background?: readonly Part[];
 }
 

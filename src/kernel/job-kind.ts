@@ -20,7 +20,7 @@ export interface JobKind<Data> {
   readonly kind: string;
   /** Maximum concurrent jobs of a queue. */
   readonly width: number;
-  /** Maximum concurrent queues per gateway, if lower than the default. */
+  /** Maximum concurrent healthy queues per gateway. Default: see queue-claims.ts. */
   readonly queues?: number;
   /** Delays in milliseconds after each failure. A failure after the last delay makes the job a dead letter. */
   readonly schedule: readonly number[];
@@ -39,7 +39,7 @@ export interface Settlement {
   readonly failure?: Error;
   /**
    * Adds writes to the transaction that settles the job, so that both commit together. `next` is the time of the next
-   * attempt. Sends its statements without waiting for results.
+   * attempt, if there is one. Sends its statements without waiting for results.
    */
   write(tx: Tx, next: Date | undefined): void;
 }

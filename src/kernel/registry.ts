@@ -23,13 +23,13 @@ type Out<M extends { output: DescMessage }> = MessageShape<M["output"]>;
 /** State of a bidirectional method after the client's first message. */
 export interface Conversation<In, Answer> {
   /**
-   * Responds to one message, which is valid and rate-limited. The next message is read after the last response was
-   * consumed. A thrown error becomes this message's error, and the stream continues.
+   * Responds to one message. The gateway has already validated and rate-limited the message. The next message is read
+   * after the last response was consumed. A thrown error becomes this message's error, and the stream continues.
    */
   answer(message: In): AsyncIterable<Answer>;
   /** Yields the remaining responses after the client's last message. */
   finish?(): AsyncIterable<Answer>;
-  /** Yields unsolicited messages to the client. Failures are not reported. */
+  /** Yields unsolicited messages to the client. A failure ends these messages without an error. */
   unsolicited?(signal: AbortSignal): AsyncIterable<Answer>;
 }
 
@@ -62,7 +62,10 @@ interface Served<Kind, Method extends DescMethod> {
   readonly name: string;
   readonly rules: MethodRules;
   readonly route: HttpRoute | undefined;
-  /** Whether responses are stored for an Idempotency-Key: for POST methods that change an account's data. */
+  /**
+   * Whether responses are stored for an Idempotency-Key. Applies to POST methods, unless they are public or their
+   * option `idempotency` is set.
+   */
   readonly keepsAnswers: boolean;
   /** Whether responses may contain a secret. Such responses are stored sealed. */
   readonly answersSecrets: boolean;
@@ -131,10 +134,10 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
   };
 }
 
-/** Names of fields that grant access. */
+/** Names of fields whose values grant access, if the field is secret. */
 const grantName = /(^|_)(key|token|secret|url)$/;
 
-/** Finds a secret field of a message, at any depth, that matches `isWanted`. */
+/** Finds a secret field (option `debug_redact`) of a message, at any depth, that matches `isWanted`. */
 function findSecret(
   message: DescMessage,
   isWanted: (field: DescField) => boolean = () => true,
