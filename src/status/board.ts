@@ -81,7 +81,7 @@ function hasBegun(incidents: readonly IncidentRow[], { judgedAt = 0 }: StoredBoa
   return incidents.some(({ started_at: from }) => from.getTime() > judgedAt && from.getTime() <= at);
 }
 
-/** Ends spans whose health changed and starts new ones. Returns whether any changed. */
+/** Ends spans whose health changed and starts new spans. Returns whether any health changed. */
 function updateSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan[], at: Date): boolean {
   const isIn = (those: readonly OpenSpan[], { component, health }: OpenSpan): boolean =>
     those.some((each) => each.component === component && each.health === health);
@@ -101,7 +101,10 @@ function updateSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSp
   return ended.length + begun.length > 0;
 }
 
-/** Ends open spans at the last sample. Records the time since as an outage, except for maintenance. */
+/**
+ * Ends open spans at the last sample. If absence counts, records the time since that sample as an outage, except for
+ * announced maintenance.
+ */
 async function recordAbsence(
   tx: Tx,
   { judgedAt = 0 }: StoredBoard,

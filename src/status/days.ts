@@ -20,7 +20,7 @@ export interface DayHistory {
   readonly percent: number | undefined;
 }
 
-/** Returns the start of the first day shown. */
+/** Returns the start of the first day shown, in Unix milliseconds. */
 export function firstShown(now: number): number {
   return Math.floor(now / dayMs) * dayMs - (shownDays - 1) * dayMs;
 }

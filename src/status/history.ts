@@ -9,7 +9,7 @@ import { readSpans } from "./store.ts";
 
 /** Recent days of the components, cached by this gateway. */
 export interface History {
-  /** Returns the history. While PostgreSQL is down, returns the last known history. */
+  /** Returns the history. While PostgreSQL is down, returns the last known history, or an empty map. */
   read(): Promise<ReadonlyMap<ComponentName, DayHistory>>;
 }
 
@@ -17,7 +17,10 @@ export interface HistoryParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly feed: Feed;
 }
 
-/** Milliseconds. A history may be a minute old, but a change of the current status refreshes it. */
+/**
+ * Milliseconds. `freshFor`: age from which the history is read again. `patience`: see FreshCacheOptions. A change of
+ * the current status also causes a read.
+ */
 const times = { freshFor: 60_000, patience: 300 };
 
 /** Creates the history, which is read at most once a minute and after each change. */

@@ -9,7 +9,7 @@ import { componentLabels, healthWords } from "./components.ts";
 import type { IncidentRow } from "./incident-store.ts";
 import { endTokenOf } from "./subscriptions.ts";
 
-/** Milliseconds between mails about the same incident. */
+/** Minimum milliseconds between mails about the same incident. */
 const mailEvery = 900_000;
 
 /** Maximum number of mails per transaction. */
@@ -25,11 +25,11 @@ export interface IncidentMailsParts extends Pick<PlatformParts, "db" | "clock" |
   readonly publicUrl: string;
 }
 
-/** Condition for incidents that subscribers must be notified of now. */
+/** Condition: subscribers must be notified of an incident now. */
 const isUnmailed = (now: number) => sql<SqlBool>`
   (told_at is null or told_at < changed_at and told_at <= ${new Date(now - mailEvery)})`;
 
-/** Locks the incidents that subscribers must be notified of now. */
+/** Locks and returns the incidents for which `isUnmailed` holds. Skips rows locked by other transactions. */
 async function lockUnmailed(tx: Tx, now: number): Promise<IncidentRow[]> {
   return await tx.sql
     .selectFrom("status_incidents")
@@ -41,11 +41,11 @@ async function lockUnmailed(tx: Tx, now: number): Promise<IncidentRow[]> {
     .execute();
 }
 
-/** Writes the mail about an incident, with the updates since the last mail. */
+/** Returns the mail about an incident, with the updates since the last mail. */
 async function write(tx: Tx, incident: IncidentRow, now: number) {
   const { id, origin, title, health, components, resolved_at: end, started_at: from, told_at: mailedAt } = incident;
   const updates = tx.sql.selectFrom("status_updates").select(["text", "created_at"]).where("incident_id", "=", id);
-  const said = await updates
+  const recent = await updates
     .where("created_at", ">", mailedAt ?? new Date(0))
     .orderBy("id")
     .execute();
@@ -59,7 +59,7 @@ async function write(tx: Tx, incident: IncidentRow, now: number) {
     lines: [
       `${names}: ${isOver ? "resolved" : healthWords[health]}.`,
       ...planned,
-      ...said.map(({ text, created_at: at }) => `${utc(at)}: ${text}`),
+      ...recent.map(({ text, created_at: at }) => `${utc(at)}: ${text}`),
     ],
   };
 }

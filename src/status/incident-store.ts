@@ -50,7 +50,7 @@ export function changeIncident(tx: Tx, id: string, text: string, at: Date, chang
   addUpdate(tx, id, text, at);
 }
 
-/** Locks current and future incidents. */
+/** Locks and returns current and future incidents. */
 export async function lockUnresolved(tx: Tx, at: Date): Promise<IncidentRow[]> {
   return await tx.sql
     .selectFrom("status_incidents")
@@ -61,7 +61,7 @@ export async function lockUnresolved(tx: Tx, at: Date): Promise<IncidentRow[]> {
     .execute();
 }
 
-/** Lists the maintenance within a time range. */
+/** Lists maintenance that overlaps a time range. */
 export async function findMaintenance(db: Queryable, from: Date, to: Date): Promise<IncidentRow[]> {
   const all = db.sql.selectFrom("status_incidents").selectAll().where("origin", "=", "maintenance");
   return await all.where("started_at", "<", to).where("resolved_at", ">", from).execute();

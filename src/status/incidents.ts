@@ -27,7 +27,7 @@ const titleOf = ([first, ...others]: readonly ComponentName[]): string =>
 const sentenceOf = (name: ComponentName, health: Health): string =>
   `${componentLabels[name]}: ${healthWords[health]}${health === "operational" ? " again" : ""}.`;
 
-/** Returns the health that the operator declared. Maintenance takes precedence. */
+/** Returns the health that the operator declared for a component. Maintenance takes precedence. */
 export function declaredHealth(incidents: readonly IncidentRow[], name: ComponentName, at: number): Health {
   const own = incidents.filter(
     ({ origin, components, started_at: from }) =>
@@ -37,7 +37,7 @@ export function declaredHealth(incidents: readonly IncidentRow[], name: Componen
   return worstOf(own.map(({ health }) => health));
 }
 
-/** Input for the automatic incident. */
+/** Measured health before and after a sample, and the components in maintenance. */
 export interface Measured {
   readonly before: States;
   readonly after: States;
@@ -45,8 +45,8 @@ export interface Measured {
 }
 
 /**
- * Opens, updates or closes the automatic incident, which covers all failing components. Its texts are fixed, because no
- * operator has examined the fault yet.
+ * Opens, updates or closes the automatic incident, which covers all failing components that are not in maintenance. Its
+ * texts are fixed, because no operator has examined the fault yet.
  */
 export function updateAutomaticIncident(
   tx: Tx,

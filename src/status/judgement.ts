@@ -10,14 +10,20 @@ export interface Facts {
   readonly outcomes: readonly ({ readonly component: ComponentName } & Outcomes)[];
 }
 
-/** Time constants in milliseconds. */
+/** Time constants in milliseconds. `every`: sampling interval. */
 export interface Pace {
   readonly every: number;
   /** Timeout of a probe. */
   readonly probe: number;
-  /** Minimum duration of a fault before it is shown: less than a sampling interval, so the second sample shows it. */
+  /**
+   * Minimum duration of a fault before it is shown: less than a sampling interval, so the second sample with the fault
+   * shows the fault.
+   */
   readonly worseAfter: number;
-  /** Duration without a fault after which the fault's end is shown: less than two intervals, so the third sample. */
+  /**
+   * Duration without a fault after which the fault's end is shown: less than two intervals, so the third sample without
+   * the fault shows the end.
+   */
   readonly betterAfter: number;
   /** Age of the last sample after which a gateway is silent. If all gateways are silent, the time counts as absence. */
   readonly silentAfter: number;
@@ -48,7 +54,7 @@ export interface ComponentState {
 
 export type States = Readonly<Partial<Record<ComponentName, ComponentState>>>;
 
-/** Failure rates from which a health applies. Rates below 2 % are tolerated. */
+/** Minimum failure rates of health values. Rates below 2 % count as operational. */
 const shares: readonly (readonly [min: number, health: Health])[] = [
   [0.5, "major_outage"],
   [0.1, "partial_outage"],
@@ -71,7 +77,7 @@ export function componentHealth(component: ComponentName, all: readonly Facts[],
 
 /**
  * Applies a sample to a component's state. A change takes effect once it has lasted as long as `pace` requires. Of the
- * values seen meanwhile, the one nearest to the current health applies.
+ * values sampled meanwhile, the value nearest to `before.health` applies.
  */
 export function step(before: ComponentState | undefined, current: Health, at: number, pace: Pace): ComponentState {
   const { health, pending } = before ?? { health: "operational" };

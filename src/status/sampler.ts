@@ -14,7 +14,10 @@ import { type BoardReading, forgetGateway, readBoard } from "./store.ts";
 /** Milliseconds for which ended incidents are shown. */
 const shownFor = 90 * 86_400_000;
 
-/** Maximum number of samples kept while PostgreSQL is down: one hour. Dropped samples count as absence. */
+/**
+ * Maximum number of samples kept while PostgreSQL is down: one hour at the usual interval. Dropped samples count as
+ * absence.
+ */
 const maxWaiting = 360;
 
 export interface SamplerParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "ids" | "log" | "metrics"> {
@@ -60,14 +63,20 @@ export function createSampler(parts: SamplerParts): Part {
     return version;
   }
 
-  /** Reads the board if its version is newer, by one statement for all followers. Returns whether it was read. */
+  /**
+   * Reads the board, unless the version known to this gateway is at least `version`. Returns whether the board was
+   * read.
+   */
   async function read(version?: bigint): Promise<boolean> {
     if (version !== undefined && reading && reading.version >= version) return false;
     reading = await readBoard(db, new Date(clock.now() - shownFor));
     return true;
   }
 
-  /** Stores pending samples and reads the result. Calls share one run. Stops waiting after `pace.probe`. */
+  /**
+   * Stores pending samples and reads the board. Concurrent calls share the write. Returns false on failure or after
+   * `pace.probe`.
+   */
   async function settle(): Promise<boolean> {
     writing ??= write().finally(() => {
       writing = undefined;

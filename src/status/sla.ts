@@ -14,7 +14,7 @@ export interface Uptime {
   readonly down: number;
 }
 
-/** A calendar month in UTC. */
+/** A calendar month in UTC. `from` and `to` are in Unix milliseconds. */
 export interface SlaMonth {
   /** `YYYY-MM`. */
   readonly name: string;
@@ -53,7 +53,10 @@ export function uptimeOf(spans: readonly Span[], names: readonly ComponentName[]
   return { counted: lengthOf(cut(own)), down: lengthOf(cut(own.filter(({ health }) => isDown(health)))) };
 }
 
-/** Returns the uptime in percent, rounded down to three digits, so that no outage shows as 100. */
+/**
+ * Returns the uptime in percent, rounded down to three digits, so that no outage shows as 100. Returns 100 without
+ * measurements.
+ */
 export function percentOf({ counted, down }: Uptime): number {
   return counted === 0 ? 100 : Math.floor((100_000 * (counted - down)) / counted) / 1_000;
 }

@@ -8,7 +8,7 @@ import type { BoardReading, StoredIncident } from "./store.ts";
 /** Status at a moment. */
 export interface Snapshot {
   readonly at: number;
-  /** Whether PostgreSQL is down. If so, shows the last known status with this gateway's own findings. */
+  /** Whether PostgreSQL is down. If so, the snapshot is the last known status with this gateway's own findings. */
   readonly isDatabaseDown: boolean;
   readonly components: readonly {
     readonly component: ComponentName;
@@ -30,7 +30,7 @@ export function snapshotOf({ components, incidents }: BoardReading, at: number, 
   return { at, isDatabaseDown: own !== undefined, components: shown, incidents };
 }
 
-/** Returns whether two snapshots are the same apart from their times. */
+/** Returns whether two snapshots have the same incidents and the same health of components. */
 export function isSameStatus(one: Snapshot, other: Snapshot): boolean {
   const fingerprintOf = ({ components, incidents }: Snapshot) =>
     JSON.stringify([components.map(({ component, health }) => [component, health]), incidents]);
@@ -71,7 +71,7 @@ export function toStatusMessage(snapshot: Snapshot): Status {
         components: [...components],
         startedAt: timestampFromMs(startedAt),
         ...(resolvedAt !== undefined && { resolvedAt: timestampFromMs(resolvedAt) }),
-        updates: updates.map(({ text, at: said }) => ({ text, createdAt: timestampFromMs(said) })),
+        updates: updates.map(({ text, at: createdAt }) => ({ text, createdAt: timestampFromMs(createdAt) })),
       })),
     updatedAt: timestampFromMs(at),
   });

@@ -7,8 +7,8 @@ import { createTally, type Tally } from "./tally.ts";
 export interface Source {
   readonly component: ComponentName;
   /**
-   * Returns the component's health, or undefined before first use. Rejection, or no result within 3 s, counts as
-   * failing. The signal aborts after the timeout.
+   * Returns the component's health, or undefined if the dependency has not been used yet. A rejection, or no result
+   * within the timeout, counts as failing. The signal aborts after the timeout.
    */
   check(signal: AbortSignal): Promise<Health | undefined>;
   /** Health if the probe fails. Default: major outage. */

@@ -5,7 +5,7 @@ import type { ComponentName, Health } from "./components.ts";
 import type { Facts, States } from "./judgement.ts";
 import type { Span } from "./sla.ts";
 
-/** Result of all samples so far. */
+/** Result of all judged samples. */
 export interface StoredBoard {
   readonly judgedAt: number | undefined;
   readonly version: bigint;
@@ -29,7 +29,7 @@ export function saveBoard(tx: Tx, states: States, at: Date): void {
   tx.send(tx.sql.updateTable("status_board").set(row));
 }
 
-/** Increments the version, which notifies followers. */
+/** Increments the version, so that gateways read the board again. */
 export function bumpVersion(tx: Tx): void {
   tx.send(tx.sql.updateTable("status_board").set({ version: sql<string>`version + 1` }));
 }
@@ -95,7 +95,7 @@ export function insertSpans(tx: Tx, spans: readonly (OpenSpan & { readonly from:
   tx.send(tx.sql.insertInto("status_spans").values(rows));
 }
 
-/** Reads the spans since a time. Open spans end at `now`. */
+/** Reads the spans that ended after `since`, and the open spans, which are returned with the end `now`. */
 export async function readSpans(db: Queryable, since: Date, now: Date): Promise<Span[]> {
   const rows = await db.sql
     .selectFrom("status_spans")

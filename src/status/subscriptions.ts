@@ -29,10 +29,13 @@ export interface Subscriptions {
 
 const day = 86_400_000;
 
-/** Milliseconds. */
+/** Milliseconds. `confirmWithin`: validity of a confirmation link. `endedKept`: retention of an ended subscription. */
 const times = { confirmWithin: day, endedKept: 30 * day };
 
-/** Maximum number of confirmation mails: per address and day, and per requesting network and hour. */
+/**
+ * Maximum numbers: `address`: confirmation mails to an address per day. `network`: subscription requests of a network
+ * per hour.
+ */
 const max = { address: 3, network: 20 };
 
 /** 5 bits per character: 200 random bits. */

@@ -2,7 +2,7 @@
 export interface Outcomes {
   readonly total: number;
   readonly failed: number;
-  /** Up to three accounts whose attempts failed, or the gateway's own probe. */
+  /** Up to three accounts whose attempts failed. May include `ownProbe`. */
   readonly seenBy: readonly string[];
 }
 
