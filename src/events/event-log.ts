@@ -40,7 +40,9 @@ export interface WatchOptions {
   /** Identifier of the event after which to start. By default, only new events follow. */
   readonly after?: string | undefined;
   readonly signal: AbortSignal;
-  /** Receives the identifier of the event after which the stream starts. Is not called if there is none yet. */
+  /**
+   * Receives the identifier of the event after which the stream starts. Is not called if there is no such event yet.
+   */
   readonly onStart?: ((eventId: string) => void) | undefined;
 }
 
@@ -55,8 +57,8 @@ export interface EventLog {
   ): Promise<boolean>;
   /**
    * Passes the next events, at most `limit`, to a named consumer in order. Handling and cursor share a transaction, so
-   * each event is handled once. A new consumer starts with the oldest event. Events are lost after 30 days. Returns the
-   * number of events, or 0 if another gateway is running the consumer.
+   * each event is handled once. A new consumer starts with the oldest event. Events that are not consumed within 30
+   * days are lost. Returns the number of events, or 0 if another gateway is running the consumer.
    */
   consume(consumer: string, limit: number, handle: EventHandler): Promise<number>;
   /**
@@ -64,7 +66,7 @@ export interface EventLog {
    * with `not-found` if the log does not have the start event.
    */
   watch(options: WatchOptions): Promise<AsyncIterable<Event>>;
-  /** Returns the type of an event. */
+  /** Returns the type of an event, or undefined if the log does not have the event. */
   typeOf(event: EventReference): Promise<string | undefined>;
   /** Deletes expired events. */
   sweep(): Promise<void>;
@@ -79,7 +81,7 @@ export type EventLogParts = Pick<PlatformParts, "db" | "bus" | "ids" | "clock" |
 
 const pageSize = 200;
 
-/** Milliseconds between a lagging reader's attempts to reach PostgreSQL. */
+/** Milliseconds between a reader's attempts to read events while PostgreSQL is unavailable. */
 const retryEvery = 1_000;
 
 /** Retention in days. */
@@ -95,7 +97,10 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
   /** Consumers with a stored cursor. */
   const withCursor = new Set<string>();
 
-  /** Returns the event number to start after. Numbers committed events first, so that only later ones count as new. */
+  /**
+   * Returns the event number to start after. Numbers committed events first, so that only events committed later count
+   * as new.
+   */
   async function startOf({ after, accountId, subject }: WatchOptions): Promise<bigint> {
     await number();
     if (after === undefined) return readLastNumber(db);
@@ -164,7 +169,7 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
       });
     },
     async watch(options) {
-      // Subscribes now, not at the first read.
+      // Subscribes before finding the start, so that no event is missed in between.
       const pending = listen(options);
       try {
         const from = await startOf(options);

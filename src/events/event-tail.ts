@@ -20,7 +20,7 @@ export interface EventTailParts extends RepeatedJobParts, Pick<PlatformParts, "d
   readonly number: Numbering;
 }
 
-/** Creates the tail. It reads events after `start`. */
+/** Creates the tail. Listeners receive events that are numbered after `start`. */
 export function createEventTail({ db, bus, number, ...parts }: EventTailParts): EventTail {
   const listeners = createListeners<StoredEvent>();
   let unsubscribe: (() => void) | undefined;

@@ -78,7 +78,7 @@ const findStatement: NamedStatement = {
     where id = $1 and account_id = $2 and ($3::text is null or subject = $3) and number is not null`,
 };
 
-/** Checks only the events with the lowest numbers, so that a sweep without expired events needs one index lookup. */
+/** Checks only the events with the lowest numbers, so that a sweep reads at most `limit` events. */
 const sweepStatement: NamedStatement = {
   name: "events-sweep",
   text: `delete from events where number in (
@@ -211,8 +211,8 @@ const beginStatement: NamedStatement = {
 };
 
 /**
- * Creates a consumer's cursor before the first event, if missing. Must run outside the consumer's transaction, where a
- * second insert would wait.
+ * Creates a consumer's cursor before the first event, if missing. Must run outside the consumer's transaction, because
+ * a concurrent insert of the cursor would wait for its commit.
  */
 export async function ensureCursor(db: Queryable, consumer: string): Promise<void> {
   await db.named(beginStatement, [consumer]);
@@ -254,7 +254,7 @@ const waitStatement: NamedStatement = {
     where number > (select number from event_cursors where consumer = $1) order by number limit 1`,
 };
 
-/** Returns the milliseconds that a consumer's next event has been waiting. */
+/** Returns the milliseconds that a consumer's next event has been waiting, or 0 if no event waits. */
 export async function measureWait(db: Queryable, consumer: string): Promise<number> {
   const [row] = await db.named<{ waited: number }>(waitStatement, [consumer]);
   return row?.waited ?? 0;

@@ -3,7 +3,10 @@ import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
 /** Messages and actions of agent sessions. */
 interface TranscriptEntriesTable {
-  /** Follows commit order within an agent session, because adding an entry locks its row or its turn's row. */
+  /**
+   * Follows commit order within an agent session, because transactions that add entries lock the row of the agent
+   * session or of the turn.
+   */
   position: Generated<string>;
   id: string;
   agent_session_id: string;
