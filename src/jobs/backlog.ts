@@ -9,7 +9,7 @@ export interface BacklogParts extends Pick<PlatformParts, "db" | "clock" | "metr
   readonly kinds: readonly JobKind<unknown>[];
 }
 
-/** Repeated jobs that measure the backlog of each kind and delete old dead letters. */
+/** Returns the repeated jobs that measure the backlog of each kind and delete old dead letters. */
 export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): RepeatedTask[] {
   const labelNames = ["kind"];
   const oldest = new Gauge({
@@ -20,7 +20,7 @@ export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): Repeat
   });
   const dead = new Gauge({
     name: "pilothouse_jobs_dead_letters",
-    help: "Jobs that failed for good in the last 30 days, by kind.",
+    help: "Jobs that failed without further attempts in the last 30 days, by kind.",
     labelNames,
     registers: [metrics],
   });

@@ -2,12 +2,12 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { HeldQueue } from "./held-queues.ts";
 import { readDueJobs, type StoredJob } from "./store.ts";
 
-/** Number of jobs to read ahead. */
+/** Maximum number of jobs per read. */
 const batch = 50;
 
 /** Due jobs of a queue. */
 export interface DueJobs {
-  /** Removes and returns the first job that may run concurrently with the running jobs. */
+  /** Removes and returns the first job that may run concurrently with the running jobs, if there is one. */
   next(running: () => readonly StoredJob[]): Promise<StoredJob | undefined>;
 }
 
@@ -26,12 +26,14 @@ export interface DueJobsParts extends Pick<PlatformParts, "db" | "clock"> {
 /** Creates the buffer of due jobs of a queue. */
 export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsParts): DueJobs {
   const waiting: StoredJob[] = held.first ? [held.first] : [];
-  /** Set if the last read found all startable jobs. Another read is useless until a job is added or a rule relaxed. */
+  /**
+   * Set if the last read found all startable jobs. Another read is useless until a job is added or a rule is relaxed.
+   */
   let exhausted: (Rules & { readonly jobAdded: Promise<void> }) | undefined;
 
   /**
-   * Returns the current rules. Retries leave room for one new job, and jobs with the same order key run one after the
-   * other.
+   * Returns the current rules. If `width` is above 1, retries leave room for one first attempt. First attempts with the
+   * same order key run one after the other.
    */
   function rulesBeside(running: readonly StoredJob[]): Rules {
     const busy = running.flatMap(({ order_key: key }) => (key === null ? [] : [key]));

@@ -9,7 +9,10 @@ const firstNumber = 1 << 16;
 
 /** Lock that marks a gateway as running. When PostgreSQL releases the lock, other gateways take over its jobs. */
 export interface GatewayLock extends Part {
-  /** Returns the number of the lock, or 0 if not held. Without it, other gateways wait until leases expire. */
+  /**
+   * Returns the number of the lock, or 0 if not held. Without the lock, other gateways take over queues only when the
+   * leases expire.
+   */
   gateway(): number;
 }
 

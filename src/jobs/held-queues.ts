@@ -2,19 +2,21 @@ import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import { type ClaimedQueue, renewLeases } from "./store.ts";
 
-/** Duration of a lease, and the age at which it is renewed, in milliseconds. */
+/** Duration of a lease in milliseconds. */
 const leaseMs = 8_000;
+
+/** Age in milliseconds from which a lease is renewed. */
 const renewAfter = 2_000;
 
 /**
- * Milliseconds between renewals. Each run renews only the older leases, because one large batch would hold up other
+ * Milliseconds between renewals. Each run renews only the older leases, because one large batch would delay other
  * statements.
  */
 const renewEvery = 250;
 
 /** A queue claimed by this gateway. */
 export interface HeldQueue extends ClaimedQueue {
-  /** Aborts when the lease may have expired. */
+  /** Aborts when the lease was lost or may have expired. */
   readonly lease: AbortSignal;
   /** Resolves when a job is added to the queue after this call. */
   jobAdded(): Promise<void>;

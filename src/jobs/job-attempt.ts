@@ -9,14 +9,17 @@ import { deleteDoneJob, type FailedAttempt, recordFailure, type StoredJob } from
 
 const maxMessageLength = 500;
 
-/** Milliseconds between retries of a settlement while PostgreSQL is down. */
+/** Milliseconds between attempts to store an outcome. */
 const settleEvery = 200;
 
-/** Outcome of an attempt. `lost`: the gateway was stopped, or another gateway claimed the queue. */
+/**
+ * Outcome of an attempt. `dead`: the job became a dead letter. `lost`: the gateway stopped or lost its lease, so the
+ * failure was not recorded.
+ */
 export type JobOutcome = "done" | "failed" | "dead" | "lost";
 
 interface AttemptParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
-  /** Aborts when this gateway may no longer settle the attempt. */
+  /** Aborts when the gateway stops or loses its lease. */
   readonly lost: AbortSignal;
   /** Limits concurrent settlement writes. */
   readonly limitWrites: Limiter;
@@ -72,14 +75,17 @@ function failureOf(error: unknown, wait: number | undefined, now: number): Faile
 
 class ClaimLost extends Error {}
 
-/** The job's own update, and writes of the same transaction. Both are rolled back if another gateway has the job. */
+/** The job's own update (`note`), and writes of the same transaction. Both are rolled back if `note` returns false. */
 interface Settling {
   readonly note: (on: Queryable) => Promise<boolean>;
   readonly write?: Settlement["write"] | undefined;
   readonly next?: Date | undefined;
 }
 
-/** Stores the outcome of an attempt. Retries while PostgreSQL is down, since otherwise the job would run again. */
+/**
+ * Stores the outcome of an attempt. Retries failed writes until the lease is lost, because without an outcome the job
+ * would run again.
+ */
 async function settle(db: Database, { lease }: HeldQueue, { note, write, next }: Settling): Promise<void> {
   const writeBoth = (writeBeside: NonNullable<typeof write>) =>
     db.transaction(async (tx) => {

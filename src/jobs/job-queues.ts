@@ -19,7 +19,7 @@ type Named = Pick<JobKind<unknown>, "kind">;
 export interface JobQueues {
   /**
    * Adds a job to the transaction of its cause. Must be the last call in a transaction, because the queue stays locked
-   * until the commit. To avoid deadlocks, add jobs for several queues together or in the order of their keys.
+   * until the commit. To avoid deadlocks, add jobs for several queues together, or in the order of kind and queue.
    */
   enqueue<Data>(tx: Tx, jobKind: Named, job: NewJob<Data>): void;
   /** Adds many jobs with one statement. Keeps the given order within a queue. */
@@ -28,7 +28,7 @@ export interface JobQueues {
   findBusy(on: Queryable, jobKind: Named, queues: readonly string[]): Promise<ReadonlySet<string>>;
   /**
    * Deletes up to `limit` pending jobs of a queue and returns their data. A running job is not aborted, but its outcome
-   * is discarded. A job being settled stays.
+   * is discarded. Skips jobs whose outcome is being stored.
    */
   drop<Data>(tx: Tx, jobKind: Named, queue: string, limit: number): Promise<Data[]>;
 }

@@ -11,10 +11,13 @@ import { createQueueClaims } from "./queue-claims.ts";
 import type { QueueRunParts } from "./queue-run.ts";
 import { findDueKinds, freeQueues, queuesAreClaimed, queuesAreDue } from "./store.ts";
 
-/** Maximum concurrent settlement writes of slow and failing queues. Leaves the other connections to healthy ones. */
+/** Maximum concurrent settlement writes of slow and failing queues. Leaves the other connections to healthy queues. */
 const slowWrites = 4;
 
-/** Milliseconds for running jobs to end at shutdown. Afterwards, they are left to another gateway. */
+/**
+ * Milliseconds to wait for running jobs at shutdown. Jobs still running are aborted, and another gateway runs these
+ * jobs again.
+ */
 const stopPatience = 5_000;
 
 export interface JobRunnerParts extends HeldQueuesParts, Pick<PlatformParts, "bus" | "metrics"> {

@@ -10,15 +10,15 @@ export interface JobSlot {
   release(): void;
 }
 
-/** Slots for the queues of one kind. */
+/** Slots for the queues of one kind of job. */
 export interface JobSlots {
   free(kind: JobSlotKind): number;
   take(kind: JobSlotKind, owner: string): JobSlot;
-  /** Counts the taken slots by `<is failing> <owner>`. */
+  /** Returns the number of taken slots by `<true or false: failing> <owner>`. */
   busy(): Record<string, number>;
 }
 
-/** Creates slots. Calls `onFree` for each released slot. */
+/** Creates slots. Calls `onFree` whenever a slot becomes free. */
 export function createJobSlots(counts: Readonly<Record<JobSlotKind, number>>, onFree: () => void): JobSlots {
   const free = { ...counts };
   const taken = new Set<JobSlot>();

@@ -11,23 +11,23 @@ import { type ClaimedQueue, claimNamedQueues, claimQueues, failingFrom, releaseQ
 const pollEvery = 1_000;
 
 /**
- * Maximum number of queues of a kind that a gateway runs at once. Slow and failing queues have their own slots, so they
- * do not hold up healthy ones. Each slot costs some sockets.
+ * Maximum number of queues of a kind that a gateway runs at once. Slow and failing queues have their own slots, so that
+ * they do not delay healthy queues. Each slot costs some sockets.
  */
 const slotCounts = { healthy: 128, slow: 1_024, failing: 128 };
 
 /**
  * Healthy slots reserved for owners without a running queue. Further queues of an owner share the remaining slots, so
- * hanging queues neither fill the slots nor starve this process.
+ * that hanging queues of one owner cannot take all slots.
  */
 const reservedSlots = 120;
 
-/** Maximum number of queues per claim, for healthy and failing queues each. Small batches keep new jobs moving. */
+/** Maximum number of queues per claim, for healthy and failing queues each. Small batches keep each claim short. */
 const batch = 8;
 
 /**
- * Claiming among 1,000 due queues takes PostgreSQL 7 ms, and each freed slot triggers a claim. While slots are short,
- * claiming pauses for `times` the duration of the last claim, at most `max` milliseconds.
+ * Claiming among 1,000 due queues takes PostgreSQL 7 ms, and each freed slot triggers a claim. While due queues wait
+ * for slots, claiming pauses for `times` the duration of the last claim, at most `max` milliseconds.
  */
 const restAfterPoll = { times: 9, max: 100 };
 

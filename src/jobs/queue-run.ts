@@ -11,7 +11,10 @@ import { failingFrom, type StoredJob } from "./store.ts";
 /** Milliseconds after which a busy queue releases its slot. A queue in a slow slot keeps its slot. */
 const slotMs = 10_000;
 
-/** Milliseconds after which an attempt is slow. Its queue moves to a slow slot and stops delaying quick queues. */
+/**
+ * Milliseconds after which an attempt is slow. If a slow slot is free, the queue moves to this slot and stops delaying
+ * quick queues.
+ */
 const slowAfter = 150;
 
 export interface QueueRunParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
@@ -34,8 +37,9 @@ interface SlottedQueue {
 }
 
 /**
- * Runs the jobs of a queue until none is due, its time is up, no slot is free, or its lease expires. Rejects if jobs
- * cannot be read.
+ * Runs the jobs of a queue. Starts no further job if none is due, `slotMs` has passed, a failing queue finds no failing
+ * slot, the lease is lost, or the gateway stops. Resolves when the running jobs have ended. Rejects if jobs cannot be
+ * read.
  */
 export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promise<void> {
   const { held, slot, jobKind } = queue;
@@ -77,7 +81,7 @@ export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promi
 }
 
 interface JobRunParts extends QueueRunParts {
-  /** Aborts when this gateway may no longer settle the job. */
+  /** Aborts when the gateway stops or loses its lease. */
   readonly lost: AbortSignal;
 }
 

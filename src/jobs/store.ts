@@ -28,7 +28,7 @@ export interface StoredJob {
   readonly data: unknown;
   readonly attempts: number;
   readonly due_at: Date;
-  /** Null after the first attempt. */
+  /** Null after the first attempt, and for jobs without a key. */
   readonly order_key: string | null;
 }
 
@@ -74,12 +74,13 @@ const findStatement: NamedStatement = {
   text: "select queue from job_queues where kind = $1 and queue = any($2)",
 };
 
-/** Commits without waiting for the disk. If a crash loses the commit, jobs run again at worst. */
+/** Commits without waiting for the disk. If a crash loses the commit, at worst jobs run again. */
 const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 
 /**
  * Claims the chosen queues of kind $1 and reads the first job of each that is due at $2. The upper half of a claim's
- * number is the gateway's. The lower half is random, because a sequence would issue numbers of lost commits again.
+ * number is the number of the gateway's lock. The lower half is random, because a sequence would issue numbers of lost
+ * commits again.
  */
 const claimChosen = (gateway: string, lease: string, more: string): string => `claimed as (
       update job_queues
@@ -248,12 +249,12 @@ export const queuesAreDue = (kinds: readonly string[], now: Date): RawBuilder<Sq
 /** Condition: a queue is claimed. */
 export const queuesAreClaimed: RawBuilder<SqlBool> = sql`exists (select from job_queues where claim is not null)`;
 
-/** Returns those of the kinds that have a queue to claim. */
+/** Returns the given kinds that have a due, unclaimed queue. */
 export async function findDueKinds(db: Queryable, kinds: readonly string[], now: Date): Promise<string[]> {
   return (await db.named<{ kind: string }>(dueKindsStatement, [kinds, now])).map(({ kind }) => kind);
 }
 
-/** Claims due queues. Also returns how many were due. */
+/** Claims due queues. `waiting` is the number of unclaimed due queues before the claim, or 0 if none was claimed. */
 export async function claimQueues(
   db: Queryable,
   claim: QueueClaim,
@@ -325,7 +326,7 @@ export interface FailedAttempt {
   readonly message: string;
   readonly dueAt?: Date;
   readonly deadAt?: Date;
-  /** Whether the failure counts against the queue. */
+  /** Whether the failure adds to the queue's consecutive failures. */
   readonly countsForQueue: boolean;
 }
 
@@ -341,7 +342,7 @@ export async function recordFailure(
   return (await db.named(failedStatement, values)).length > 0;
 }
 
-/** Releases a queue. Returns the due time of its first job, or null if it is empty. */
+/** Releases a queue. Returns the due time of its first job, or null if the queue is empty or the claim was lost. */
 export async function releaseQueue(
   db: Queryable,
   { kind, queue, claim }: ClaimedQueue,
@@ -373,8 +374,8 @@ const unclaimedStatement: NamedStatement = {
 };
 
 /**
- * Returns the due time of the oldest unclaimed or orphaned job. Considers only queues without recent failures whose
- * owner has no running queue.
+ * Returns the time since which a queue of the kind has been due without a valid lease: the earliest, or undefined if
+ * there is none. Considers only queues without recent failures whose owner has no running queue.
  */
 export async function findOldestUnclaimed(db: Queryable, kind: string, now: Date): Promise<Date | undefined> {
   const [row] = await db.named<{ since: Date }>(unclaimedStatement, [kind, now]);

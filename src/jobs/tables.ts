@@ -1,13 +1,13 @@
 import type { Generated, JSONColumnType } from "kysely";
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** Jobs with the same key, which are claimed together. A row exists while the queue has jobs or is failing. */
+/** Queues of jobs. A gateway claims a whole queue. A row exists while the queue has jobs or has failed recently. */
 interface JobQueuesTable {
   kind: string;
   queue: string;
   /** Slots are shared fairly between owners. If null, the queue is its own owner. */
   owner: string | null;
-  /** Time from which the queue may be claimed, at the latest when its first job is due. By the gateways' clocks. */
+  /** Time from which the queue may be claimed, by the gateways' clocks. */
   due_at: Date;
   /** Due time of the job added last. */
   latest_at: Date;
@@ -75,9 +75,10 @@ export const jobMigrations: Migrations = {
     "create index jobs_dead on jobs (kind, dead_at) where dead_at is not null",
 
     /*
-     * Releases a queue and returns the due time of its first job. Adding a job locks its queue until the commit, so the
-     * select after the lock sees every job. A single statement would use a snapshot from before the lock. A queue with
-     * due jobs moves to the end. An empty queue is deleted, unless it failed recently.
+     * Releases a queue and returns the due time of its first job. Returns null if the queue is empty or the claim was
+     * lost. Adding a job locks its queue until the commit, so the select after the lock sees every job. A single
+     * statement would use a snapshot from before the lock. A queue with due jobs moves to the end. An empty queue is
+     * deleted, unless it failed recently.
      */
     `create function release_queue(of_kind text, of_queue text, of_claim bigint, moment timestamptz)
       returns timestamptz language plpgsql as $$

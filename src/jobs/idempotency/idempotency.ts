@@ -23,7 +23,7 @@ import {
 const times = {
   /** Default time that a retry waits for the first request's response. */
   wait: 30_000,
-  /** Polling interval for the response, from the first to the longest. */
+  /** Polling interval for the response. Doubled after each poll, up to `last`. */
   poll: { first: 50, last: 1_000 },
   /** Heartbeat interval of running requests. A request without a heartbeat for 10 s may be taken over (store.ts). */
   beat: 1_000,
@@ -46,7 +46,10 @@ export interface RepeatableRequest extends KeyedRequest {
 export interface Idempotency {
   /** Runs a request without a key. */
   once(work: Work): Promise<Message>;
-  /** Runs a request, or returns the response of an earlier request with its key, waiting for it if necessary. */
+  /**
+   * Runs a request, or waits for the outcome of an earlier request with the same key. Throws the failure of the earlier
+   * request, or `conflict` if that request differs or is still running after `wait` milliseconds.
+   */
   repeatable(request: RepeatableRequest, work: Work): Promise<Message>;
   /** Deletes records older than 24 hours. */
   sweep(): Promise<void>;
@@ -59,7 +62,7 @@ interface IdempotencyParts extends Pick<PlatformParts, "db" | "ids" | "sealer" |
   readonly wait?: number;
 }
 
-/** Thrown if another gateway took over the attempt. */
+/** Thrown if another attempt took over the request. */
 class Superseded extends Error {
   override readonly name = "Superseded";
 }
@@ -86,7 +89,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     if (running.size > 0) await recordHeartbeats(db, [...running]);
   }
 
-  /** Makes one attempt at a request. Throws `Superseded` instead of committing if another gateway has taken over. */
+  /** Makes one attempt at a request. Throws `Superseded` instead of committing if another attempt has taken over. */
   async function attemptAt(request: RepeatableRequest, claim: RequestClaim, work: Work): Promise<Message> {
     const write = (outcome: Message | Failure) => outcomes.write(request, request.output, outcome);
     const made = { ids: repeatIds(claim.seed), resumes: claim.resumes };

@@ -11,7 +11,7 @@ interface StoredFailure {
   readonly errors: readonly FieldFault[];
 }
 
-/** Returns whether a failure is permanent. Failures that a retry may cure are not stored. */
+/** Returns whether a failure is permanent. Other failures are not stored, because a retry may succeed. */
 export function isPermanentFailure(thrown: unknown): thrown is Failure {
   return thrown instanceof Failure && errorTable[thrown.slug].status < 500 && thrown.slug !== "rate-limited";
 }

@@ -71,7 +71,7 @@ export async function claimRequest(
   return row && { accountId, key, ...row, resumes: row.seed !== seed };
 }
 
-/** Returns the record of a key. */
+/** Returns the record of a key, if there is one. */
 export async function findRequest(db: Database, accountId: string, key: string) {
   return db.sql
     .selectFrom("idempotency_keys")
