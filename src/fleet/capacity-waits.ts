@@ -6,7 +6,7 @@ export interface CapacityWaitParts {
   readonly log: Log;
 }
 
-/** Seconds after which a wait no longer counts, if its gateway has crashed. */
+/** Seconds after its last renewal at which a wait no longer counts, such as a wait of a crashed gateway. */
 const heldFor = 3;
 
 const joinStatement: NamedStatement = {
@@ -17,7 +17,9 @@ const joinStatement: NamedStatement = {
     where capacity_waits.waits_until < app_now() + ($3 - 1) * interval '1 second'`,
 };
 
-/** Counts a session or fetch as waiting for a worker with a free slot. Called by each attempt that found none. */
+/**
+ * Counts a session or fetch as waiting for a worker with a free slot. Called by each attempt that finds no free slot.
+ */
 export function joinCapacityWaits(tx: Tx, { id, runtime }: { readonly id: string; readonly runtime: string }): void {
   tx.sendNamed(joinStatement, [id, runtime, heldFor]);
 }

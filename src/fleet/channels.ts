@@ -6,7 +6,7 @@ import { IdleMap } from "../platform/idle-map.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerAddress } from "./store.ts";
 
-/** A worker and the client to call it. */
+/** gRPC client of a worker, with the metadata of its calls. */
 export interface WorkerLink {
   readonly workerId: string;
   readonly client: Client;
@@ -15,7 +15,7 @@ export interface WorkerLink {
 
 /** Keeps one HTTP/2 connection per worker. */
 export interface Channels {
-  /** Returns the connection to a worker, opening it if necessary. */
+  /** Returns the client of a worker. Creates a client at the first call and if address or secret have changed. */
   to(worker: WorkerAddress): WorkerLink;
   /** Resolves with whether the worker is reachable within `timeout` milliseconds. */
   waitForConnection(link: WorkerLink, timeout: number): Promise<boolean>;
@@ -31,12 +31,12 @@ interface OpenLink extends WorkerLink {
 const idleFor = 600_000;
 
 const options: ChannelOptions = {
-  // A tap must never be sent twice, not even by a transparent retry.
+  // Disables all gRPC retries, including transparent ones: commands such as a tap must not run twice.
   "grpc.enable_retries": 0,
   // Reconnects to a returning worker within a second.
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1_000,
-  // Detects a vanished machine before its lease expires.
+  // Detects a lost machine within 10 s.
   "grpc.keepalive_time_ms": 5_000,
   "grpc.keepalive_timeout_ms": 5_000,
   // Fits a chunk of a capture. With the HTTP/2 default of 64 KiB, a picture has to wait twice for a window update.
@@ -44,7 +44,7 @@ const options: ChannelOptions = {
   "grpc.service_config_disable_resolution": 1,
 };
 
-/** Creates the connections of a gateway. Each is opened on first use. */
+/** Creates the connections of a gateway. Each connection is opened on first use. */
 export function createChannels(tls: FleetTlsFiles | undefined, log: Log): Channels {
   const trust = fleetClientCredentials(tls, log);
   const links = new IdleMap<string, OpenLink>(idleFor, { onForget: ({ client }) => client.close() });

@@ -19,7 +19,7 @@ const endingSteps: readonly EndingStep[] = [
 /** Maximum log size in bytes. A larger log is truncated when the worker starts. */
 const longestLog = 10 * 2 ** 20;
 
-/** Environment variables passed to the worker. They exclude credentials, because the worker runs hostile pages. */
+/** Environment variables passed to the worker. Credentials are excluded, because the worker runs hostile web pages. */
 const passedVariables =
   /^(PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|XDG_.*|NODE_EXTRA_CA_CERTS|NODE_COMPILE_CACHE|LOG_LEVEL|CHROMIUM_PATH|HEADLESS_SHELL_PATH|PLAYWRIGHT_BROWSERS_PATH|WORKER_SLOTS|WARM_BROWSERS|CLOSE_AT_.*|SCRATCH_DIR|EGRESS_ALLOW|BLOCK_LISTS|ISOLATION|BROWSER_SANDBOX|LIVEKIT_URL)$/;
 
@@ -46,7 +46,7 @@ export interface EmbeddedWorkerOptions {
   readonly log: Log;
   /** Number of heartbeats received by this process. */
   readonly heartbeats: () => number;
-  /** Milliseconds without a heartbeat after which the worker counts as dead: its lease. */
+  /** Milliseconds without a heartbeat after which the worker counts as dead: the duration of its lease. */
   readonly leaseMs: number;
   /** Called before a restart if the worker died by itself, even while no gateway was running. */
   readonly onDeath: () => void | Promise<void>;

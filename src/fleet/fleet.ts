@@ -8,14 +8,17 @@ import { leaseMs } from "./store.ts";
 import { createWorkerRegistry } from "./worker-registry.ts";
 import { ensureWorkerToken } from "./worker-token.ts";
 
-/** Workers as seen by the control process. */
+/** Manages workers in the control process. */
 export interface Fleet {
   start(): Promise<void>;
   /** Stops the embedded worker and its sessions. Separate workers keep running. */
   stop(): Promise<void>;
   /** TCP port for workers, or 0 for a unix socket. */
   readonly port: number;
-  /** Resolves when the embedded worker is up. Rejects with StartRefused if it cannot start. */
+  /**
+   * Resolves when the embedded worker is up. Rejects with StartRefused if the worker cannot start. Resolves at once if
+   * there is no embedded worker.
+   */
   workerUp(): Promise<void>;
   /** Process id of the running embedded worker. */
   readonly embeddedWorkerPid: number | undefined;

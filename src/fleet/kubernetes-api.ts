@@ -21,7 +21,7 @@ export class KubernetesError extends Error {
   }
 }
 
-/** Milliseconds for a whole request. */
+/** Timeout of a request in milliseconds, including its response. */
 const patienceMs = 5_000;
 
 /** Maximum number of bytes of a response: 500 pods of 32 KiB. */

@@ -45,12 +45,15 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
     const lost = await markLostWorkers(tx);
     const ended = await keeper.endOrphaned(tx, end);
     await releaseLostSlots(tx);
-    // A worker that left, without sessions, is not logged.
+    // An orderly exit of a worker without sessions is not logged.
     if (lost.length + ended > 0) log[ended > 0 ? "warn" : "info"]({ worker_ids: lost, sessions: ended }, end.detail);
     return lost.length;
   }
 
-  /** Does nothing while another gateway is sweeping. */
+  /**
+   * Ends what is due. After a gap between sweeps, renews all leases instead. Does nothing while another process is
+   * sweeping.
+   */
   async function sweepDue(): Promise<void> {
     await db.transaction(async (tx) => {
       const locked = await lockSweep(tx);

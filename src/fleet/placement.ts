@@ -39,7 +39,10 @@ export async function place(tx: Tx, { runtime, except, prefer }: PlacementOption
   return { kind: "placed", worker: { id: locked.id, address: locked.address, secretHash: locked.secret_hash } };
 }
 
-/** Returns the worker that a session would be placed on, even if the worker is full. Reserves nothing. */
+/**
+ * Returns the least loaded live worker that supports the runtime, even if the worker is full or accepts no sessions.
+ * Reserves nothing.
+ */
 export async function chooseWorker(
   db: Queryable,
   { runtime, except }: PlacementOptions,

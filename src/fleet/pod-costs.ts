@@ -12,7 +12,7 @@ const updateEvery = 10_000;
 /** Slots per step of the cost, so that a busy worker's pod is rarely written. */
 const step = 8;
 
-/** Pods per page of a list, and the number of pages. */
+/** Pods per page of a list, and the maximum number of pages read. */
 const list = { size: 500, pages: 20 };
 
 export interface PodCostParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
@@ -38,8 +38,8 @@ const costOf = (held: number): number => (held === 0 ? 0 : 1 + step * Math.floor
 
 /**
  * Creates the job that sets the deletion cost of workers' pods, so that a pool that shrinks loses idle workers first.
- * Each control process runs the job, and writes a pod only if its cost differs. Without permission to write pods, the
- * job only logs a warning.
+ * Each control process runs the job, and writes a pod only if its cost differs. If a request fails, such as for lack of
+ * permission, logs a warning once until the next success.
  */
 export function createPodCosts({ access, namespace, db, clock, log }: PodCostParts): RepeatedJob {
   const path = `/api/v1/namespaces/${namespace}/pods`;

@@ -3,8 +3,8 @@ import type { Database } from "../platform/postgres/database.ts";
 import { heldCount, holdsLease } from "./store.ts";
 
 /**
- * Slots to keep free: a share of the needed slots, and a minimum. A create stops waiting before a new machine has
- * started.
+ * Slots to keep free: a share of the needed slots, and a minimum. Needed because a waiting create times out before a
+ * new machine has started.
  */
 const headroom = { share: 0.2, slots: 2 };
 
@@ -22,8 +22,8 @@ export interface PoolDemand {
 }
 
 /**
- * Returns the demand of a pool; undefined if no worker has registered with it. Draining workers do not count, because
- * their pods are already being replaced.
+ * Returns the demand of a pool, or undefined if no worker has registered with the pool. Draining workers do not count,
+ * because their pods are already being replaced.
  */
 export async function findPoolDemand(db: Database, pool: string): Promise<PoolDemand | undefined> {
   const latest = await db.sql

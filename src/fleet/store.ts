@@ -25,7 +25,7 @@ export interface WorkerRegistration {
 /** Milliseconds that a worker may go without an accepted heartbeat. */
 export const leaseMs = 8_000;
 
-/** Milliseconds. A longer gap between sweeps means that no gateway could write, so all leases are renewed. */
+/** Milliseconds. A longer gap between sweeps means that no control process could write, so all leases are renewed. */
 const sweepGapMs = 3_000;
 
 const isAfterGap = sql<boolean>`(app_now() - swept_at > ${sweepGapMs} * interval '1 millisecond')`;
@@ -96,7 +96,7 @@ export interface LeaseRenewal {
   /** Empty while the worker accepts sessions. */
   readonly closedBy: string;
   readonly launchesFail: boolean;
-  /** Ends the lease instead, without counting the worker as lost. */
+  /** If true, ends the lease instead, without counting the worker as lost. */
   readonly leaving: boolean;
 }
 
@@ -137,7 +137,8 @@ export async function renewLease(
 
 /**
  * Returns whether the incarnation is current, and locks it until the transaction ends. Registrations lock the same row
- * of `workers`. The row of the lease stays unlocked, so that a report waiting for a session does not block heartbeats.
+ * of `workers`. The row of the lease stays unlocked, so that a report that waits for the lock of a session does not
+ * block heartbeats.
  */
 export async function lockIncarnation(tx: Tx, id: string, incarnation: bigint): Promise<boolean> {
   tx.send(tx.sql.selectFrom("workers").select("id").where("id", "=", id).forKeyShare());
@@ -251,7 +252,7 @@ export async function lockCandidate(tx: Tx, id: string) {
 
 /**
  * Records a sweep that has nothing to do: the last sweep was recent, no worker is overdue or recently lost, and
- * `overdueExist` does not hold. Returns false without a change if there is something to do or another gateway sweeps.
+ * `overdueExist` does not hold. Returns false without a change if there is something to do or another process sweeps.
  */
 export async function recordIdleSweep(db: Queryable, overdueExist: RawBuilder<SqlBool>): Promise<boolean> {
   const overdue = sql`lost_at is null and lease_until < app_now()`;
@@ -268,7 +269,7 @@ export async function recordIdleSweep(db: Queryable, overdueExist: RawBuilder<Sq
   return numUpdatedRows > 0;
 }
 
-/** Locks the sweep for this process. Returns undefined if another gateway holds it. */
+/** Locks the sweep for this process and records its time. Returns undefined if another process holds the lock. */
 export async function lockSweep(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
   const row = await tx.sql
     .selectFrom("lease_sweep")

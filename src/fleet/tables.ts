@@ -54,7 +54,7 @@ export interface CapacityWaitsTable {
   /** Id of the session or fetch. */
   id: string;
   runtime: string;
-  /** Renewed while the create waits. */
+  /** Renewed while the session or fetch waits. */
   waits_until: Date;
 }
 
@@ -101,7 +101,7 @@ export const fleetMigrations: Migrations = {
   "161-worker-leave": ["alter table worker_leases add column has_left boolean not null default false"],
   "162-worker-pools": [
     "alter table workers add column pool text not null default 'default'",
-    // Unlogged: a create without its row continues to wait, and autoscalers count it again within a second.
+    // Unlogged: a create that loses its row continues to wait, and writes the row again within a second.
     `create unlogged table capacity_waits (
       id text primary key,
       runtime text not null,

@@ -11,7 +11,7 @@ import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable
 import type { SessionKeeper } from "./session-keeper.ts";
 import { releaseSlots, renewLease } from "./store.ts";
 
-/** Milliseconds that a heartbeat waits for PostgreSQL. The worker's own timeout is 2 s. */
+/** Maximum milliseconds that a heartbeat waits for PostgreSQL. The worker's own timeout is 2 s. */
 const patience = 1_000;
 
 export interface WorkerHeartbeatParts extends Pick<PlatformParts, "db" | "bus" | "log"> {
