@@ -55,7 +55,7 @@ export function createArrangements({ clock, bus }: Pick<PlatformParts, "clock" |
     return others.length < active.length;
   }
 
-  /** Recomputes and saves the effective tier and the grants. */
+  /** Recomputes and saves the effective tier and the grants. `before` is the arranged tier before the change. */
   async function settle(
     tx: Tx,
     accountId: string,
@@ -66,7 +66,7 @@ export function createArrangements({ clock, bus }: Pick<PlatformParts, "clock" |
     const before = tiers.get((await readArrangedTier(tx, accountId)) ?? served).name;
     const stored = await listGrants(tx, accountId);
     const now = clock.now();
-    // Ends grants that have run out, before the change is applied.
+    // Ends expired grants before the change is applied.
     const { arranged, tier, grants } = advance(change(advance({ arranged: before, grants: stored }, now)), now);
     for (const grant of grants) {
       const old = stored.find(({ id }) => id === grant.id);

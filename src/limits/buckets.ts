@@ -26,7 +26,7 @@ export interface Buckets {
    * is Unix time in milliseconds. Local buckets return the states synchronously, shared buckets a promise.
    */
   take(owner: string, requests: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
-  /** Returns one token to each bucket, for a request that should be free. Returns the states like `take`. */
+  /** Returns one token to each bucket, for a request that must not count. Returns the states like `take`. */
   refund(owner: string, requests: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Reads buckets, as shared by all gateways, without drawing. */
   read(owner: string, requests: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;

@@ -5,7 +5,7 @@ import { type BucketSize, isBucketName, type Tier, tiers } from "./tiers.ts";
 /** Current limits of accounts: those of the tier with the operator's overrides. */
 export interface Limits {
   of(account: Entitlement): Tier;
-  /** Returns the size of a bucket. Throws if the proto names an unknown bucket. */
+  /** Returns the size of a bucket. Throws for an unknown bucket, which only an error in a proto can name. */
   bucket(account: Entitlement, bucket: string): BucketSize;
   /** Returns the overrides that have not expired. */
   overrides(account: Entitlement): readonly Override[];

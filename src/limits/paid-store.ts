@@ -47,13 +47,15 @@ export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Pa
   );
 }
 
-/** Condition: `findDueAccounts` lists an account. */
+/** Condition: `findDueAccounts` would list an account. */
 export const grantsAreDue = (now: Date, endsSandbox: boolean): RawBuilder<SqlBool> => sql`(
   exists (select from tier_grants where ended_at is null and ends_at <= ${now})
   or ${endsSandbox} and exists (select from tier_grants where ended_at is null and sandbox)
 )`;
 
-/** Lists up to 100 accounts with grants to end. With `endsSandbox`, these include all grants of a payment sandbox. */
+/**
+ * Lists up to 100 accounts with grants to end. If `endsSandbox` is true, all grants of a payment sandbox count as due.
+ */
 export async function findDueAccounts(db: Queryable, now: Date, endsSandbox: boolean): Promise<string[]> {
   const rows = await db.sql
     .selectFrom("tier_grants")
@@ -66,7 +68,7 @@ export async function findDueAccounts(db: Queryable, now: Date, endsSandbox: boo
   return rows.map(({ account_id }) => account_id);
 }
 
-/** Lists the ids of grants that a payment sandbox created. */
+/** Lists the ids of an account's open grants that a payment sandbox created. */
 export async function listSandboxGrants(db: Queryable, accountId: string): Promise<string[]> {
   const rows = await db.sql
     .selectFrom("tier_grants")

@@ -2,18 +2,17 @@ import { type TierName, tiers } from "./tiers.ts";
 
 /**
  * A paid tier: either a card subscription, or a block of prepaid months, whose time passes only while the block
- * determines the effective tier.
+ * determines the effective tier. Times are in Unix milliseconds.
  */
 export interface PaidGrant {
   /** Identifier of the subscription or order. */
   readonly id: string;
   readonly kind: "card" | "block";
   readonly tier: TierName;
-  /** Unix time in milliseconds. */
   readonly createdAt: number;
   /** Number of calendar months of a block, counted from its first use. */
   readonly months: number;
-  /** Milliseconds left of a used block, as of `runningSince` if running. */
+  /** Remaining milliseconds of a block that has been in use, as of `runningSince` if running. */
   readonly leftMs: number | null;
   readonly runningSince: number | null;
   /** End of a card subscription after a failed payment. */

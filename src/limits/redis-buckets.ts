@@ -18,7 +18,7 @@ const keptWhenFull = 1_000;
  * Draws one token from each key, or none if any is empty. A draw of -1 refunds a token, and 0 only reads. ARGV: time in
  * milliseconds or "", draw, then capacity and refill per second of each key. Returns 1 or 0, and the tokens of each
  * key. Uses the time of Redis: a gateway with a fast clock would fill every bucket, and then block the others. Levels
- * keep six digits, because whole numbers would lose the refill between draws of a bucket of 90 per second.
+ * keep six decimals, because whole numbers would lose the refill between draws of a bucket of 90 per second.
  */
 const runScript = createScript(`
 local now = tonumber(ARGV[1])
@@ -107,7 +107,7 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     const time = callersClock ? String(now) : "";
     const args = [time, draws[command], ...sizes];
     const reply = await redis.run("buckets", (client) => runScript(client, keys, args));
-    // Redis was only slow and has probably drawn, so the last known shared level decides.
+    // Redis is slow and has probably run the command, so the last known shared level decides.
     if (reply === undefined && redis.isUp) return known[command](owner, requests, now);
     if (reply === undefined) return runOnShare(command, owner, requests, now);
     const { drawn, tokens } = readReply(reply);

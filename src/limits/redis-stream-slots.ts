@@ -4,7 +4,7 @@ import { createScript } from "../platform/redis/redis-script.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
 import { createStreamSlots, type StreamSlots } from "./stream-slots.ts";
 
-/** Milliseconds after which a slot that is not renewed expires, such as that of a dead gateway. */
+/** Milliseconds after which a slot that is not renewed expires, such as a slot of a dead gateway. */
 const defaultLife = 10_000;
 
 /** Renewals within the lifetime of a slot: two may fail. */
@@ -33,7 +33,7 @@ export interface RedisStreamSlotsOptions extends Pick<PlatformParts, "clock" | "
 
 /**
  * Creates slots shared by all gateways. Slots of a dead gateway expire. While Redis is down, each gateway counts only
- * its own slots, and registers them when Redis returns.
+ * its own slots, and registers these slots when Redis is up again.
  */
 export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: RedisStreamSlotsOptions): StreamSlots {
   const local = createStreamSlots();

@@ -39,7 +39,7 @@ export function createLimitsService(parts: LimitsServiceParts): ServiceImplement
     const override = overrideOf(principal, bucket);
     return create(RateLimitBucketSchema, {
       name: bucket,
-      // Without Redis, shows this gateway's share, like the rate-limit headers.
+      // While Redis is down, shows this gateway's share, like the rate-limit headers.
       capacity,
       refillPerMinute: Math.round(limits.bucket(principal, bucket).refillPerSecond * 60),
       remaining,

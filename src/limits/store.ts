@@ -26,7 +26,7 @@ export interface StoredUsage {
     /** Browser of a fetch. Null for a session. */
     readonly fetchBrowser: string | null;
   }[];
-  /** PostgreSQL's time, which also determines start and end of sessions. */
+  /** Time of PostgreSQL in Unix milliseconds. PostgreSQL's clock also determines start and end of sessions. */
   readonly now: number;
 }
 
@@ -54,7 +54,7 @@ export async function readUsage(db: Queryable, accountId: string, month: Month):
   return row;
 }
 
-/** Adds to the usage of days. Each account and day must occur once. */
+/** Adds to the usage of days. Each pair of account and day must occur once. */
 export function upsertUsage(tx: Tx, rows: readonly (UsageDay & { readonly accountId: string })[]) {
   return tx.sql
     .insertInto("account_usage")
@@ -120,7 +120,7 @@ export async function findDueChecks(db: Queryable, now: number, limit: number): 
   return rows.map(({ account_id }) => account_id);
 }
 
-/** Locks the due quota check of an account. Returns false if another gateway holds it. */
+/** Locks the due quota check of an account. Returns false if no check is due or another gateway holds the lock. */
 export async function lockDueCheck(tx: Tx, accountId: string, now: number): Promise<boolean> {
   const due = tx.sql
     .selectFrom("quota_looks")

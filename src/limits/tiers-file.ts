@@ -3,7 +3,10 @@ import { ConfigError } from "../platform/environment.ts";
 import { numberLimits, withLimit } from "./limits.ts";
 import { bucketNames, isBucketName, type Tier, tiers } from "./tiers.ts";
 
-/** Largest values. Limits other than bytes are 32-bit fields of the interface. A session runs for at most a day. */
+/**
+ * Maximum values of limits. Limits other than bytes are 32-bit fields of the interface. A session runs for at most a
+ * day.
+ */
 const largest = { number: 2 ** 32 - 1, bytes: 2 ** 50, sessionSeconds: 86_400 };
 
 const limitNames: readonly string[] = [...bucketNames, ...numberLimits];

@@ -122,7 +122,7 @@ export type TierName = keyof typeof table;
 export interface Tiers {
   readonly names: readonly TierName[];
   find(name: string): Tier | undefined;
-  /** Throws for a tier of a later release, so that its name is not overwritten. */
+  /** Throws for an unknown tier, such as a tier of a later release, so that its name is not overwritten. */
   get(name: string): Tier;
 }
 

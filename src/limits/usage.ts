@@ -2,7 +2,7 @@ import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { dayAt, type Month, splitByDay } from "./month.ts";
 import { readUsage, type StoredUsage, type UsageDay, upsertUsage } from "./store.ts";
 
-/** Metered time of a session, from going live to its end, or of a fetch. */
+/** Metered time of a session, from going live to its end, or of a fetch. `from` and `to` are in Unix milliseconds. */
 export interface MeteredSpan {
   readonly accountId: string;
   readonly from: number;
@@ -10,7 +10,7 @@ export interface MeteredSpan {
   readonly isFetch: boolean;
 }
 
-/** Usage of an account in a month, including running sessions up to now. */
+/** Usage of an account in a month, including running sessions and fetches up to now. */
 export interface MonthUsage {
   /** Days with usage, in order. */
   readonly days: readonly UsageDay[];
