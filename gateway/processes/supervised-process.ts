@@ -151,8 +151,8 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     return silence.isTooLong();
   }
 
-  const kill: EndingStep = { signal: "SIGKILL", patience: times.kill };
-  const endingSteps: readonly EndingStep[] = [{ signal: "SIGTERM", patience: options.grace }, kill];
+  const kill: EndingStep = { signal: "SIGKILL", timeoutMs: times.kill };
+  const endingSteps: readonly EndingStep[] = [{ signal: "SIGTERM", timeoutMs: options.grace }, kill];
   const findSurvivor = async (): Promise<undefined> => undefined;
   const supervisor = createSupervisor({ name, findSurvivor, launch, endingSteps, isStuck }, log);
   return {
@@ -160,7 +160,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     async stop() {
       supervisor.leave();
       if (starting?.pid !== undefined)
-        await endProcess(starting.pid, [{ signal: "SIGTERM", patience: times.endUnready }, kill]);
+        await endProcess(starting.pid, [{ signal: "SIGTERM", timeoutMs: times.endUnready }, kill]);
       await supervisor.stop();
     },
     post: (post) => run?.post(post),

@@ -12,8 +12,8 @@ const startupMs = 60_000;
 
 /** SIGTERM lets the worker end its sessions. SIGKILL then ends its whole process group. */
 const endingSteps: readonly EndingStep[] = [
-  { signal: "SIGTERM", patience: 10_000 },
-  { signal: "SIGKILL", patience: 2_000, group: true },
+  { signal: "SIGTERM", timeoutMs: 10_000 },
+  { signal: "SIGKILL", timeoutMs: 2_000, group: true },
 ];
 
 /** Maximum log size in bytes. A larger log is truncated when the worker starts. */

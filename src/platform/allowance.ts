@@ -1,4 +1,4 @@
-/** Token bucket. Returns the delay that keeps the rate below `perSecond`, with bursts of up to one second's amount. */
+/** Token bucket. Computes the delay that keeps a rate below `perSecond`, with bursts of up to one second's amount. */
 export class Allowance {
   readonly #perSecond: number;
   #used = 0;

@@ -20,7 +20,8 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Adds an item. If the queue is full, returns a promise that resolves when there is room. No effect after the end.
+   * Adds an item, even to a full queue. If the queue is full afterwards, returns a promise that resolves when there is
+   * room or the queue ends. Has no effect after the end.
    */
   push(item: T): Promise<void> | undefined {
     if (this.#end) return undefined;
@@ -43,7 +44,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     this.#finish({});
   }
 
-  /** Ends the queue. The reader gets the error after the waiting items. */
+  /** Ends the queue. The reader receives the waiting items, then the error is thrown. */
   fail(error: unknown): void {
     this.#finish({ error });
   }

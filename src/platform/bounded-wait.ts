@@ -15,7 +15,7 @@ export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
   });
 }
 
-/** Polls a condition until it is true. Returns false on timeout. */
+/** Polls a condition until it is true. Returns false on timeout. `timeout` and `every` are in milliseconds. */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   { timeout, every }: { timeout: number; every: number },

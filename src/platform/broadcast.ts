@@ -1,6 +1,9 @@
 /** Items shared by many followers. A listener costs a fraction of the memory of an iterator. */
 export interface Broadcast<T> extends AsyncIterable<T> {
-  /** Calls the listener with the latest item now, then with each new one, until the returned function is called. */
+  /**
+   * Calls the listener at once with the latest item, if there is one, then with each new item. Stops when the returned
+   * function is called.
+   */
   listen(listener: (item: T) => void): () => void;
 }
 

@@ -41,7 +41,7 @@ export interface Bus {
   subscribe<C extends BusChannel>(channel: C, listener: (message: BusMessages[C]) => void): () => void;
 }
 
-/** Resolves with the next message of a channel, after `ms`, or when the signal aborts. */
+/** Resolves at the next message of a channel, after `ms` milliseconds, or when the signal aborts. */
 export function nextMessage(bus: Bus, channel: BusChannel, ms: number, signal: AbortSignal): Promise<void> {
   const woken = new AbortController();
   const unsubscribe = bus.subscribe(channel, () => woken.abort());

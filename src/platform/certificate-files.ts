@@ -35,7 +35,7 @@ export class CertificateFiles<Files extends Paths> {
     return this.#current;
   }
 
-  /** Reads the files again, now and until `stop`. Calls the listener with each change. */
+  /** Reads the files again, at once and every 10 s until `stop`. Calls the listener if valid contents have changed. */
   start(onChange: (next: Contents<Files>) => void): void {
     const readAgain = () => this.#readAgain(onChange);
     readAgain();

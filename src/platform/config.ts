@@ -53,7 +53,7 @@ export interface BtcPayConfig {
  */
 export type ProcessRole = "all" | "api" | "jobs" | "control";
 
-/** Configuration of a gateway, read from the environment. */
+/** Configuration of a gateway or control process, read from the environment. */
 export interface Config {
   /** Whether the service runs its own PostgreSQL and worker, because DATABASE_URL is not set. */
   readonly embedded: boolean;
@@ -112,7 +112,7 @@ export interface Config {
   /** Recipient of mails that need a person's attention, such as an underpaid order. */
   readonly operatorEmail: string | undefined;
   readonly signup: "open" | "closed";
-  /** JSON file with limits of tiers that replace the built-in ones. */
+  /** JSON file with limits of tiers, which replace the built-in limits. */
   readonly tiersFile: string | undefined;
   readonly prices: Prices;
   /** Processor of card payments. */

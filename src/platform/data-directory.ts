@@ -1,7 +1,7 @@
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** Owner of the service, for the location of its data. */
+/** Environment and user of the service, which determine the location of its data. */
 export interface DataOwner {
   env: Record<string, string | undefined>;
   uid: number;
@@ -15,7 +15,10 @@ export function dataDirectory({ env, uid, home }: DataOwner): string {
   return join(env.XDG_DATA_HOME || join(home, ".local", "share"), "pilothouse");
 }
 
-/** Creates a directory if missing. Other users may traverse it, because PostgreSQL and browsers run as other users. */
+/**
+ * Creates a directory if missing. Other users may traverse the new directory, because PostgreSQL and browsers run as
+ * other users.
+ */
 export async function makePassableDirectory(path: string): Promise<void> {
   if (await makeDirectory(path)) await chmod(path, 0o711);
 }

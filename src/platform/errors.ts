@@ -28,7 +28,7 @@ type ExtensionsFor<S extends ErrorSlug> = [keyof Declared<S>] extends [never]
 
 export type Extensions = Readonly<Record<string, string | number | boolean>>;
 
-/** A fault of one request field. */
+/** Error in one request field. */
 export interface FieldFault {
   readonly field: string;
   readonly message: string;

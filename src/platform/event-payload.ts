@@ -10,7 +10,7 @@ export interface EventPayload {
 
 const types = new WeakMap<DescMessage, string>();
 
-/** Creates the payload of a message that has an `event_type`. */
+/** Creates the payload of an event. Throws if the message lacks an `event_type`. */
 export function eventPayload<D extends DescMessage>(schema: D, message: MessageShape<D>): EventPayload {
   let type = types.get(schema);
   if (type === undefined) {

@@ -1,17 +1,19 @@
 import type { Clock } from "./clock.ts";
 import { unlessLate } from "./deadline.ts";
 
-/** Options of a cache for values that may change elsewhere. */
+/** Options of a cache for values that other processes may change. */
 export interface FreshCacheOptions<V> {
   /** Loads a value. Undefined (not found) is not cached. */
   load(key: string): Promise<V | undefined>;
   /** Returns whether the source is unavailable. */
   isUnavailable(error: unknown): boolean;
-  /** Milliseconds for which a value is fresh. */
+  /** Milliseconds after its load for which a value is returned without a new load. */
   freshFor: number;
-  /** Milliseconds for which a value may be used while the source is unavailable. */
+  /**
+   * Milliseconds after its load for which a value may be returned if a new load is slow or the source is unavailable.
+   */
   staleFor: number;
-  /** Milliseconds to wait for a load if a stale value exists, because the source may hang. */
+  /** Maximum milliseconds to wait for a load if an old value may be returned instead. */
   patience: number;
   /** Maximum number of values. The least recently used is evicted. */
   capacity: number;
@@ -23,13 +25,16 @@ export interface FreshCache<V> {
   get(key: string): Promise<V | undefined>;
   /** Returns a fresh value without loading, or undefined. */
   peek(key: string): V | undefined;
-  /** Makes the next read reload a value. The old value remains in use while the source is unavailable. */
+  /**
+   * Makes the next read reload a value. The old value is still returned if that load is slow or the source is
+   * unavailable.
+   */
   expire(key: string): void;
-  /** Removes a value, and ignores its running load. */
+  /** Removes a value. The result of a running load is not stored. */
   forget(key: string): void;
-  /** Removes a value. Loads it again at once if it was in use. */
+  /** Removes a value. Loads the value again at once if it was fresh or being loaded. */
   renew(key: string): void;
-  /** Removes matching values, and ignores all running loads, because they may match. */
+  /** Removes matching values. Results of running loads are not stored, because they may match. */
   forgetIf(matches: (key: string, value: V) => boolean): void;
 }
 
@@ -63,7 +68,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
     loading.delete(key);
   }
 
-  /** Loads a value. Does not store it if `forget` was called during the load. */
+  /** Loads a value. Does not store the value if the key was expired or forgotten during the load. */
   function load(key: string): Promise<V | undefined> {
     const began = now();
     const loaded = options.load(key).then(

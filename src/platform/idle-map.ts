@@ -5,7 +5,7 @@ interface IdleMapOptions<Value> {
   readonly onForget?: (value: Value) => void;
 }
 
-/** Map that removes entries not accessed for `idleFor` milliseconds. */
+/** Map that removes entries not accessed for `idleFor` milliseconds, at the next `set`. */
 export class IdleMap<Key, Value> {
   /** Ordered by last access. */
   readonly #entries = new Map<Key, { readonly value: Value; readonly usedAt: number }>();

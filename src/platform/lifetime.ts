@@ -1,19 +1,22 @@
 import type { Log } from "./log.ts";
 
-/** A part with a lifetime. */
+/** A component of a process that can be started and stopped. */
 export interface Part {
-  /** A part that waits for others rejects when the signal aborts, because the start was cancelled. */
+  /** Starts the component. The signal aborts if the start is cancelled. A component that is waiting then rejects. */
   start?(signal?: AbortSignal): void | Promise<void>;
   stop?(): void | Promise<void>;
 }
 
 export interface Lifetime {
-  /** Starts the parts until the signal aborts or `stop` is called. */
+  /** Starts the parts. Rejects if the signal aborts or `stop` is called before all parts have started. */
   start(signal?: AbortSignal): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts parts in order, and stops started parts in reverse order. Repeated calls have no effect. */
+/**
+ * Starts parts in order, and stops them in reverse order, including a part whose start failed. Repeated calls return
+ * the promise of the first call.
+ */
 export function createLifetime(parts: readonly Part[], log: Log): Lifetime {
   const begun: Part[] = [];
   const cancelling = new AbortController();

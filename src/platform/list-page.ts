@@ -7,8 +7,8 @@ export interface ListPage<Row> {
 }
 
 /**
- * Decodes a cursor: the identifier of the previous page's last item. Throws `validation-failed` if the identifier
- * belongs to another list.
+ * Decodes a cursor: the identifier of the previous page's last item. Throws `validation-failed` if the decoded text
+ * does not match `identifier`.
  */
 export function readCursor(cursor: string | undefined, identifier: RegExp): string | undefined {
   if (cursor === undefined) return undefined;

@@ -1,9 +1,11 @@
 import { type Logger, pino } from "pino";
 
-/** Log of the service: one JSON object per line. */
+/** Log of the service: one JSON object per line, or short lines on a terminal. */
 export type Log = Logger;
 
-/** Log levels. `info` reports changes (started, stopped, a worker lost), never single requests. */
+/**
+ * Log levels. `info` reports changes (started, stopped, a worker lost), and single requests only with ACCESS_LOG=on.
+ */
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 export type LogLevel = (typeof logLevels)[number];
@@ -51,7 +53,7 @@ function shortLine(line: string): string {
   for (const [name, value] of Object.entries(fields))
     words.push(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
   if (err) words.push(`(${err.message})`);
-  // Stacks are shown for errors only.
+  // Stacks are shown from level `error` on.
   const stack = err?.stack && level >= faultLevel ? err.stack.split("\n").slice(1) : [];
   return `${[words.join(" "), ...stack].map(withoutControls).join("\n")}\n`;
 }

@@ -7,7 +7,7 @@ import type { Log } from "./log.ts";
 import type { Database } from "./postgres/database.ts";
 import type { Sealer } from "./secrets/secrets-sealer.ts";
 
-/** Parts of the platform. Most other parts depend on some of them. */
+/** Dependencies from src/platform that the parts of a process share. */
 export interface PlatformParts {
   readonly config: Config;
   readonly clock: Clock;

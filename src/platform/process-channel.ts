@@ -104,7 +104,7 @@ export function linkToSupervisor(): SupervisorLink | undefined {
     else if (message.kind === "ask") void reply(message.id, message.question);
     else local.publish(message.channel, message.message as never);
   });
-  // If the supervisor has ended, frees the ports for the processes of the next supervisor.
+  // Exits when the supervisor has ended, so that the processes of the next supervisor find the ports free.
   process.once("disconnect", () => process.exit(1));
   return {
     bus: {

@@ -5,8 +5,8 @@ import { waitUntil } from "./bounded-wait.ts";
 /** An attempt to end a process. */
 export interface EndingStep {
   readonly signal: NodeJS.Signals;
-  /** Milliseconds until the next step. */
-  readonly patience: number;
+  /** Milliseconds to wait for the end before the next step. */
+  readonly timeoutMs: number;
   /** Whether to signal the process group. */
   readonly group?: boolean;
 }
@@ -23,13 +23,13 @@ export function isAlive(pid: number): boolean {
 
 /** Sends signals in order until the process has ended. Returns false if the process survives all signals. */
 export async function endProcess(pid: number, steps: readonly EndingStep[]): Promise<boolean> {
-  for (const { signal, patience, group } of steps) {
+  for (const { signal, timeoutMs, group } of steps) {
     try {
       process.kill(group ? -pid : pid, signal);
     } catch {
       // The process has already ended, as the wait below confirms.
     }
-    if (await waitUntil(() => !isAlive(pid), { timeout: patience, every: 10 })) return true;
+    if (await waitUntil(() => !isAlive(pid), { timeout: timeoutMs, every: 10 })) return true;
   }
   return false;
 }

@@ -9,7 +9,7 @@ import { example } from "../gen/pilothouse/v1/options_pb.ts";
 import { counted } from "./counted.ts";
 import { enumNames } from "./rest-json/field-names.ts";
 
-/** Returns the requirement behind a rule id such as `string.max_len`, or undefined for unknown rules. */
+/** Describes the requirement of a rule by its id, such as `string.max_len`, or returns undefined for unknown rules. */
 export function requirementOf(
   ruleId: string,
   field: DescField,

@@ -25,7 +25,10 @@ function readSecret(name: string, path: string): string {
   }
 }
 
-/** Returns the environment with secrets read from files. Throws a ConfigError if a secret is set twice. */
+/**
+ * Returns the environment with secrets read from files. Throws a ConfigError if a secret is set twice or its file
+ * cannot be read.
+ */
 export function withSecretFiles(env: Environment): Environment {
   const found: Record<string, string> = {};
   for (const name of secrets) {

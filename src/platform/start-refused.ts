@@ -1,4 +1,4 @@
-/** Thrown if the service cannot start. The message gives the reason and the remedy. */
+/** Thrown if the service cannot start. The message contains the reason and the remedy. */
 export class StartRefused extends Error {
   override readonly name = "StartRefused";
 }

@@ -2,10 +2,13 @@ import { sleep } from "./bounded-wait.ts";
 import type { Log } from "./log.ts";
 import { type EndingStep, endProcess, isAlive } from "./process-control.ts";
 
-/** Milliseconds. */
+/**
+ * Milliseconds. `watch`: between checks of the process. `firstBackoff` and `longestBackoff`: before restarts. `steady`:
+ * run time after which the backoff starts again at `firstBackoff`. `kill`: wait after SIGKILL.
+ */
 const times = { watch: 250, firstBackoff: 100, longestBackoff: 10_000, steady: 30_000, kill: 2_000 };
 
-/** A program of which one process should run. */
+/** A program that a supervisor keeps running in one process. */
 export interface SupervisedProgram {
   /** Name in logs, such as "the worker". */
   readonly name: string;
@@ -51,7 +54,7 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
   async function findFault(watched: number): Promise<string | undefined> {
     if (!isAlive(watched)) return "died";
     if (program.isStuck?.() !== true) return undefined;
-    await endProcess(watched, [{ signal: "SIGKILL", patience: times.kill, group: true }]);
+    await endProcess(watched, [{ signal: "SIGKILL", timeoutMs: times.kill, group: true }]);
     return "did not respond and was killed";
   }
 

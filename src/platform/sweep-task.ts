@@ -3,7 +3,7 @@ import type { RepeatedTask } from "./repeated-job.ts";
 /** Milliseconds between sweeps. */
 const sweepEvery = 600_000;
 
-/** Creates a task that deletes what is no longer needed. */
+/** Creates a task that deletes expired data every 10 minutes. */
 export function sweepTask(run: () => Promise<void>, failureMessage: string): RepeatedTask {
   return { run, every: sweepEvery, failureMessage };
 }

@@ -17,13 +17,13 @@ import { fieldOfRule, membersRequirement, requirementOf, rulesOf } from "./rule-
 // Patterns come only from our protos, so the built-in RegExp is safe, and twice as fast.
 const validator = createValidator({ regexMatch: (pattern, against) => new RegExp(pattern, "u").test(against) });
 
-/** Validates a message against its buf.validate rules. Throws `validation-failed` with all faults. */
+/** Validates a message against its buf.validate rules. Throws `validation-failed` with at most `maxFaults` faults. */
 export function validate(desc: DescMessage, message: Message): void {
   const faults = ruleFaults(desc, message);
   if (faults.length > 0) throw failFaults("validation-failed", faults);
 }
 
-/** Returns all violations of a message's buf.validate rules. */
+/** Returns the first violations of a message's buf.validate rules, at most twice `maxFaults`. */
 export function ruleFaults(desc: DescMessage, message: Message): FieldFault[] {
   const result = validator.validate(desc, message);
   switch (result.kind) {

@@ -12,7 +12,7 @@ let redis: Redis;
 
 beforeAll(async () => {
   server = await RedisServer.start();
-  redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
+  redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), timeoutMs: 10_000 });
   await redis.start();
 });
 afterAll(async () => {

@@ -19,7 +19,7 @@ const soon = { timeout: 20_000, interval: 20 };
 
 /** Starts the slots of one gateway. */
 async function connect(life = 600_000) {
-  const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
+  const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), timeoutMs: 10_000 });
   const seats = createRedisStreamSlots({ redis, clock: systemClock, log: silentLog, life });
   const die = async () => {
     await seats.stop?.();

@@ -103,7 +103,7 @@ export function redisFailoverTests(sceneOf: () => { deployment: Deployment; sent
     await expectBus();
     expect(await runSession()).toContain("event: session.completed");
     // A gateway in this process, which sees the open stream of another.
-    const redis = createRedis({ url: sentinels.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
+    const redis = createRedis({ url: sentinels.url, log: silentLog, registry: createMetrics(), timeoutMs: 10_000 });
     onTestFinished(() => redis.stop());
     await redis.start();
     const slots = createRedisStreamSlots({ redis, clock: systemClock, log: silentLog });

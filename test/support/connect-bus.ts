@@ -8,7 +8,7 @@ import type { RedisServer } from "./redis-server.ts";
 
 /** Creates the bus of one of several gateways until the test ends. */
 export async function connectBus({ url }: RedisServer): Promise<Bus> {
-  const redis = createRedis({ url, log: silentLog, registry: createMetrics(), patience: 10_000 });
+  const redis = createRedis({ url, log: silentLog, registry: createMetrics(), timeoutMs: 10_000 });
   const bus = createRedisBus(redis);
   onTestFinished(() => redis.stop());
   await redis.start();

@@ -266,7 +266,7 @@ class PostgresServer {
   async kill(): Promise<void> {
     const { pid } = this;
     this.#server.leave();
-    await endProcess(pid, [{ signal: "SIGKILL", patience: 10_000 }]);
+    await endProcess(pid, [{ signal: "SIGKILL", timeoutMs: 10_000 }]);
   }
 
   /** Shuts the server down cleanly. */

@@ -122,6 +122,7 @@ export const durations: readonly DurationRow[] = [
   ["src/platform/outgoing/kept-connections.ts", "keepMs", "4_000", "platform/waits.system.test.ts"],
   ["src/platform/outgoing/kept-connections.ts", "reuseMs", "30_000", "platform/safe-fetch.system.test.ts"],
   ["src/platform/outgoing/kept-connections.ts", "connectMs", "15_000", "platform/waits.system.test.ts"],
+  ["src/platform/outgoing/kept-connections.ts", "handshakes.countedMs", "300", "short"],
   ["src/platform/outgoing/target-resolution.ts", "lookupMs", "10_000", "platform/waits.system.test.ts"],
   ["src/platform/outgoing/target-resolution.ts", "ownAddressesMs", "5_000", "platform/waits.system.test.ts"],
   ["src/platform/outgoing/target-resolution.ts", "dnsMs", "1_500", "pause"],

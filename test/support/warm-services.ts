@@ -56,8 +56,8 @@ export default async function setUp(project: TestProject): Promise<() => Promise
 async function end(file: string): Promise<void> {
   const { pid, dataDir }: NotedService = JSON.parse(await readFile(file, "utf8"));
   await endProcess(pid, [
-    { signal: "SIGTERM", patience: 45_000 },
-    { signal: "SIGKILL", patience: 10_000 },
+    { signal: "SIGTERM", timeoutMs: 45_000 },
+    { signal: "SIGKILL", timeoutMs: 10_000 },
   ]);
   await rm(dataDir, { recursive: true, force: true });
 }

@@ -43,7 +43,7 @@ function findDatabase(env: Environment): DatabaseTarget {
 /** Opens the bus of REDIS_URL, which notifies gateways at once. Without a bus, gateways poll every 5 s. */
 async function openBus(url: string | undefined, stack: AsyncDisposableStack): Promise<Bus> {
   if (!url) return createLocalBus();
-  const redis = createRedis({ url, log: createLog("error"), registry: createMetrics(), patience: 2_000 });
+  const redis = createRedis({ url, log: createLog("error"), registry: createMetrics(), timeoutMs: 2_000 });
   const bus = createRedisBus(redis);
   await redis.start();
   stack.defer(async () => {

@@ -10,7 +10,7 @@ export interface Archetype {
   readonly hasTouch: boolean;
   /** Undefined for desktop archetypes, which show the browser's real version. */
   readonly userAgent: string | undefined;
-  /** Size of the device's screen, if larger than the page. */
+  /** Size of the device's screen, if larger than the viewport. */
   readonly screen: { readonly width: number; readonly height: number } | undefined;
 }
 

@@ -44,7 +44,7 @@ type Handler<M extends GenServiceMethods[string]> = M["methodKind"] extends "una
 
 /**
  * Handlers for all methods of an internal service. The end of a request stream does not prove that the caller sent
- * everything. Node.js also ends the stream of a cancelled call, some milliseconds before resetting it.
+ * everything. Node.js also ends the stream of a cancelled call, some milliseconds before resetting the stream.
  */
 export type GrpcHandlers<Methods extends GenServiceMethods> = { readonly [K in keyof Methods]: Handler<Methods[K]> };
 
@@ -107,11 +107,11 @@ export function listenGrpc(
   return promise;
 }
 
-/** Stops the server. Running calls have `patience` milliseconds to end. */
-export function stopGrpcServer(server: Server, patience: number): Promise<void> {
+/** Stops the server. Running calls are cancelled after `timeoutMs`. */
+export function stopGrpcServer(server: Server, timeoutMs: number): Promise<void> {
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   server.tryShutdown(() => resolve());
-  return unlessLate(ended, patience, () => server.forceShutdown());
+  return unlessLate(ended, timeoutMs, () => server.forceShutdown());
 }
 
 /** Adds an internal service to a grpc-js server. */

@@ -1,8 +1,8 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
 
 /**
- * IPv4 networks that pages must not reach: IANA's special-purpose registry, and 168.63.129.16, Azure's wire server, the
- * only metadata service on a public address.
+ * IPv4 networks that pages and requests to customers' servers must not reach: IANA's special-purpose registry, and
+ * 168.63.129.16, Azure's wire server, the only metadata service on a public address.
  */
 const refusedIpv4 = [
   "0.0.0.0/8",

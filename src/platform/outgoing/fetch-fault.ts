@@ -26,7 +26,7 @@ const untrusted = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_
 
 const reset = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "UND_ERR_SOCKET"]);
 
-/** Returns whether a connection was closed without a response, as reused connections may be. */
+/** Returns whether the connection was closed or reset, which servers may do to reused connections. */
 export function isReset(thrown: unknown): boolean {
   return reset.has(codeOf(thrown) ?? "");
 }

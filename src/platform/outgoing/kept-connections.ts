@@ -26,10 +26,10 @@ const maxIdle = 128;
 const ecdhCurve = "X25519:P-256:P-384";
 
 /**
- * Limits concurrent TLS handshakes, each of which takes about 20 KiB. A handshake slower than `patience` milliseconds
- * stops counting, so that silent servers do not block others.
+ * Limits concurrent TLS handshakes, each of which takes about 20 KiB. A handshake stops counting after `countedMs`, so
+ * that silent servers do not block others.
  */
-const handshakes = { atOnce: 64, patience: 300 };
+const handshakes = { atOnce: 64, countedMs: 300 };
 
 /** Returns the addresses of a target, or `proxy` if the proxy resolves the name. Rejects if the target is refused. */
 export type Locate = (protocol: string, target: HostPort) => Promise<readonly LookupAddress[] | "proxy">;
@@ -142,7 +142,7 @@ function createConnector({ proxy, ca }: OutgoingOptions, locate: Locate): buildC
     const httpSocket = isProxied ? await openTunnel(proxy, ca, wanted, connectMs) : undefined;
     const addresses = located === "proxy" ? [] : located;
     const opening = () => open(addresses, { ...target, ...(httpSocket && { httpSocket }) }, callback);
-    if (isSecure) await limitHandshakes(() => unlessLate(opening(), handshakes.patience, () => undefined));
+    if (isSecure) await limitHandshakes(() => unlessLate(opening(), handshakes.countedMs, () => undefined));
     else await opening();
   }
 

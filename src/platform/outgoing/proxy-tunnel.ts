@@ -31,7 +31,7 @@ export function openTunnel(
     reject(new FetchFault("unreachable", `cannot be reached: the outgoing proxy ${reason}`, cause));
   // Node emits this event for each final response to CONNECT.
   request.on("connect", ({ statusCode = 0 }, socket: Socket, head) => {
-    // The target sends nothing before the client's TLS hello.
+    // The target sends nothing before the client's TLS hello, so data after the headers is an error.
     if (statusCode >= 200 && statusCode < 300 && head.length === 0) {
       socket.setTimeout(0);
       resolve(socket);

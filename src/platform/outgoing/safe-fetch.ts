@@ -49,7 +49,7 @@ export interface SafeFetchOptions extends OutgoingOptions {
   readonly nameServers?: readonly string[];
 }
 
-/** A valid URL and where it points. */
+/** A parsed URL, and its host and port. */
 interface Address {
   readonly url: URL;
   readonly target: HostPort;
@@ -63,9 +63,9 @@ const webPorts = new Set([443, 8_443]);
 const maxInterim = 8;
 
 /**
- * Sends requests to user-supplied addresses. Resolves names for each connection, checks all addresses, and connects only
- * to checked ones. With a proxy, names that may be public are resolved by the proxy instead, and only addresses in URLs
- * are checked. Ignores redirects and proxy variables.
+ * Sends requests to user-supplied addresses. Resolves names for each connection, checks all addresses, and connects
+ * only to checked ones. With a proxy, names that may be public are resolved by the proxy instead, and only addresses in
+ * URLs are checked. Does not follow redirects. Ignores the proxy variables of the environment.
  */
 export class SafeFetch implements Disposable {
   readonly #rules: AddressRules;

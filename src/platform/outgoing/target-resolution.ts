@@ -17,7 +17,7 @@ export type Resolution = { kind: "reachable"; addresses: readonly LookupAddress[
 /** Resolves a name to all its addresses. */
 export type Resolve = (host: string) => Promise<LookupAddress[]>;
 
-/** Resolves a target. Refuses targets with any address that is not allowed. */
+/** Resolves a target. Unless the target itself is allowed, refuses a target with any address that is not allowed. */
 export async function resolveTarget(
   target: HostPort,
   rules: AddressRules,

@@ -7,7 +7,10 @@ import { connectionOptions, type DatabaseTarget } from "./database-target.ts";
 /** First key of the service's advisory locks: "pilo". */
 export const lockClass = 0x70696c6f;
 
-/** Milliseconds to wait for the lock. PostgreSQL releases the lock of a killed process sooner. */
+/**
+ * Milliseconds to wait for the lock, and for the response to a single attempt. PostgreSQL releases the lock of a killed
+ * process sooner.
+ */
 const patience = 3_000;
 const retryEvery = 100;
 
@@ -23,7 +26,7 @@ export interface AdvisoryLock {
 export interface AdvisoryLockOptions {
   readonly target: DatabaseTarget;
   readonly log: Log;
-  /** Second key: 1 for the only service of a database. */
+  /** Second key: 1 for the lock of the only service of a database, or the number of a gateway. */
   readonly number: number;
   /** Called if another process took the lock while the connection was broken. */
   onLost(): void;

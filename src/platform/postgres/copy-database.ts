@@ -37,7 +37,7 @@ async function copySequences(from: Tx, to: Tx): Promise<void> {
   for (const { name, last } of rows) await sql`select setval(${name}, ${last})`.execute(to.sql);
 }
 
-/** Creates the partitions of the source, which no migration creates. */
+/** Creates the source's partitions in the target, because migrations do not create partitions. */
 async function createPartitions(from: Tx, to: Tx): Promise<void> {
   const { rows } = await sql<{ name: string; parent: string; bound: string }>`
     select c.relname as name, p.relname as parent, pg_get_expr(c.relpartbound, c.oid) as bound

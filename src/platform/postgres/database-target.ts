@@ -3,10 +3,10 @@ import type { ClientConfig } from "pg";
 /** Connection target: a URL, or the socket directory of the embedded server. */
 export type DatabaseTarget = { readonly url: string } | { readonly socketDirectory: string; readonly user: string };
 
-/** Milliseconds to open a connection. */
+/** Timeout for opening a connection, in milliseconds. */
 const connectMs = 3_000;
 
-/** Returns connection options, for connections of a pool and others. */
+/** Returns the options of connections, both pooled and single. */
 export function connectionOptions(target: DatabaseTarget): ClientConfig {
   return {
     ...("url" in target

@@ -46,9 +46,9 @@ function serverUser(): ServerUser {
 }
 
 const endingSteps: readonly EndingStep[] = [
-  { signal: "SIGINT", patience: times.fastShutdown },
-  { signal: "SIGQUIT", patience: times.immediateShutdown },
-  { signal: "SIGKILL", patience: times.immediateShutdown },
+  { signal: "SIGINT", timeoutMs: times.fastShutdown },
+  { signal: "SIGQUIT", timeoutMs: times.immediateShutdown },
+  { signal: "SIGKILL", timeoutMs: times.immediateShutdown },
 ];
 
 /** PostgreSQL server of a data directory, as a supervised program. */

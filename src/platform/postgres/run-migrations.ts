@@ -22,8 +22,8 @@ export function refuseUnreleased(applied: ReadonlySet<string>, migrations: Migra
 
 /**
  * Applies missing migrations and accepts those of later releases, which are safe for this release. Kysely holds an
- * advisory lock meanwhile, so that only one process migrates. If none is missing, only their names are read, because
- * Kysely would read the whole catalog twice.
+ * advisory lock meanwhile, so that only one process migrates. If no migration is missing, only the names of applied
+ * migrations are read, because Kysely would read the whole catalog twice.
  */
 export async function runMigrations(
   db: Kysely<unknown>,

@@ -20,7 +20,10 @@ const times = {
 
 export interface Storage {
   readonly db: Database;
-  /** Waits for PostgreSQL and its tables. */
+  /**
+   * Part of the process. `start` waits for PostgreSQL, then runs or awaits the migrations. `stop` closes the
+   * connections.
+   */
   readonly part: Part;
   /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;

@@ -82,13 +82,13 @@ async function expectPrimary(client: RedisClient): Promise<void> {
 export interface RedisConnectionOptions {
   /** `redis:`, `rediss:`, or the same with `+sentinel`. */
   readonly url: string;
-  /** Ends the connection. */
+  /** Aborts to end the connection. */
   readonly signal: AbortSignal;
   /** Prepares a new connection. */
   onConnect(client: RedisClient): Promise<void>;
   /** Called after each reply to a ping. */
   onReply(): void;
-  /** Called when a connection fails, and when a new one could not be made. */
+  /** Called when a connection fails, or when the primary was not found or refuses the connection. */
   onFailure(error: unknown): void;
 }
 

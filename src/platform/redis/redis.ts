@@ -58,11 +58,11 @@ export interface RedisOptions {
   readonly log: Log;
   readonly registry: Registry;
   /** Timeout of commands in milliseconds. */
-  readonly patience?: number;
+  readonly timeoutMs?: number;
 }
 
 /** Creates the connection of a gateway, for commands and subscriptions. */
-export function createRedis({ url, log, registry, patience = times.command }: RedisOptions): Redis {
+export function createRedis({ url, log, registry, timeoutMs = times.command }: RedisOptions): Redis {
   const metrics = makeMetrics(registry);
   const listeners = new Map<string, (message: string) => void>();
   const recoveries = new Set<() => void>();
@@ -114,8 +114,8 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
         const sentAt = performance.now();
         try {
           // The client's own timeout covers only unsent commands.
-          const answer = await unlessLate(command(client), patience, () => {
-            throw new RedisTimeout(`no response within ${patience} ms`);
+          const answer = await unlessLate(command(client), timeoutMs, () => {
+            throw new RedisTimeout(`no response within ${timeoutMs} ms`);
           });
           timeoutsInARow = 0;
           return answer;

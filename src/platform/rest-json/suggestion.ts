@@ -1,4 +1,4 @@
-/** Terms of other tools with this API's terms, most likely first. */
+/** Maps terms of other tools to terms of this API, the most likely first. */
 const synonyms: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     click: ["tap"],

@@ -41,8 +41,8 @@ function opens(sealer: Sealer, proof: Buffer): boolean {
 }
 
 /**
- * Compares the keys of a started sealer with those that the database was used with. Logs missing keys. Throws
- * StartRefused if another key has the id of an earlier one, because secrets of the two could not be distinguished.
+ * Records the keys of a started sealer in the database. Logs recorded keys that the sealer lacks. Throws StartRefused
+ * if another key has the id of an earlier one, because secrets of the two could not be distinguished.
  */
 export async function checkSecretsKeys({ db, log }: { db: Database; log: Log }, sealer: Sealer): Promise<void> {
   const own = sealer.sealByEach(context);

@@ -24,7 +24,7 @@ export interface Sealer {
   start(): Promise<void>;
   stop(): void;
   seal(plain: Uint8Array, context: SecretContext): Buffer;
-  /** Throws `internal` if SECRETS_KEYS lacks the key, see `isKeyLost`. */
+  /** Throws `internal` if the key of the secret is missing (`isKeyLost`), and an Error if the secret was changed. */
   open(sealed: Uint8Array, context: SecretContext): Buffer;
   /** Creates a data key for a secret in parts, and its sealed form to store. */
   makeDataKey(context: SecretContext): { readonly dataKey: DataKey; readonly sealed: Buffer };
@@ -71,7 +71,7 @@ function decrypt(key: Buffer | KeyObject, nonce: Uint8Array, sealed: Uint8Array,
   return Buffer.concat([stream.update(sealed.subarray(0, end)), stream.final()]);
 }
 
-/** Cause of the failure to open a secret whose key SECRETS_KEYS lacks. */
+/** Cause of a failure if SECRETS_KEYS lacks the key of a secret, or has another key with its id. */
 class KeyLost extends Error {}
 
 function keyLost(message: string, cause?: unknown): Failure {
@@ -79,7 +79,7 @@ function keyLost(message: string, cause?: unknown): Failure {
   return fail("internal", {}, { detail, cause: new KeyLost(message, { cause }) });
 }
 
-/** Returns whether a secret could not be opened because SECRETS_KEYS lacks its key. */
+/** Returns whether a secret could not be opened because SECRETS_KEYS lacks its key or has another key with its id. */
 export function isKeyLost(thrown: unknown): boolean {
   return thrown instanceof Failure && thrown.cause instanceof KeyLost;
 }

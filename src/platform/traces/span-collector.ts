@@ -6,7 +6,7 @@ import type { SendSpans } from "./tracing.ts";
 /** Concurrent requests to the collector. Further spans are lost, so that a slow collector delays nothing. */
 const concurrencyLimit = 4;
 
-/** Maximum size in bytes of the spans that a worker sends at once. */
+/** Maximum size in bytes of the spans that a worker sends at once. Larger batches are lost. */
 const longestBatch = 1024 * 1024;
 
 /** Sends spans to the operator's collector. */

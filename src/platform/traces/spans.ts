@@ -108,7 +108,8 @@ export function inTraceOf<T>(traceparent: string, name: string, options: SpanOpt
 
 /**
  * Starts a span that continues the trace of a client, or starts a trace. Returns undefined if tracing is off. If the
- * client records its trace, records a random `clientShare` of calls. Clients choose trace ids, so ids are not random.
+ * client records its trace, records a random `clientShare` of calls. Sampling by trace id would not be random, because
+ * clients choose these ids.
  */
 export function openSpan(traceparent: string | undefined, name: string, options: SpanOptions): TraceSpan | undefined {
   if (!isOn) return undefined;
