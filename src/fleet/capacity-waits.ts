@@ -6,7 +6,7 @@ export interface CapacityWaitParts {
   readonly log: Log;
 }
 
-/** Seconds after its last renewal at which a wait no longer counts, such as a wait of a crashed gateway. */
+/** Seconds after the last renewal of a wait at which the wait expires, such as a wait of a crashed gateway. */
 const heldFor = 3;
 
 const joinStatement: NamedStatement = {

@@ -28,7 +28,7 @@ export interface FleetServerOptions {
   readonly log: Log;
 }
 
-/** Milliseconds for running calls to end at shutdown. */
+/** Maximum milliseconds to wait for running calls at shutdown. */
 const drainTime = 2_000;
 
 /** Creates the server without listening. */

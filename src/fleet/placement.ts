@@ -10,7 +10,7 @@ export type PlacementResult =
   /** No live worker supports the runtime. */
   | { readonly kind: "not-integrated" };
 
-/** Requirements of a session. */
+/** Requirements and preferences for the worker of a session. */
 export interface PlacementOptions {
   readonly runtime: string;
   /** A worker to avoid because it has just failed. */

@@ -219,7 +219,7 @@ export async function findCandidates(db: Queryable) {
     .execute();
 }
 
-/** Slots of sessions, and of browsers in which fetches run. */
+/** Number of slots in use: by sessions, and by browsers that run fetches. */
 export const heldCount = sql<number>`(
   (select count(*)::int from sessions where sessions.worker_id = workers.id and slot_held)
   + (select count(distinct browser_id)::int from fetches where fetches.worker_id = workers.id and lapses_at > app_now())
