@@ -33,7 +33,7 @@ export interface BearerKind {
   find(ids: readonly string[]): Promise<ReadonlyMap<string, Credential>>;
 }
 
-/** A bearer with its kind. */
+/** A bearer read from a request, with the kind that finds its credential. */
 export interface Bearer extends BearerToken {
   readonly kind: BearerKind;
 }

@@ -7,7 +7,7 @@ import { isSameStatus, type Snapshot, toStatusMessage } from "./snapshot.ts";
 export interface Feed {
   /** Latest snapshot. Throws before the first snapshot. */
   readonly now: Snapshot;
-  /** Publishes a snapshot. Followers are notified if the status differs visibly. */
+  /** Publishes a snapshot. Followers are notified if the incidents or the health of a component have changed. */
   show(snapshot: Snapshot): void;
   /** Yields the current status, then every change, until the caller's signal aborts. Followers share the messages. */
   follow(caller: { readonly signal: AbortSignal }): Broadcast<Status>;

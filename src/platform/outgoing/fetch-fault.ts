@@ -1,4 +1,4 @@
-/** Reason of a failed request. Only `address_not_allowed` is a rule of this service. */
+/** Reason of a failed request. Only `address_not_allowed` means that this service refuses the address. */
 export type FetchFaultReason =
   | "address_not_allowed"
   | "name_not_resolved"

@@ -27,7 +27,7 @@ export interface NamedStatement {
   readonly text: string;
 }
 
-/** Common part of databases and transactions, for reads. */
+/** Common part of databases and transactions. */
 export interface Queryable {
   readonly sql: Kysely<Schema>;
   named<Row extends pg.QueryResultRow>(statement: NamedStatement, values: readonly unknown[]): Promise<Row[]>;

@@ -29,7 +29,7 @@ export interface Sealer {
   /** Creates a data key for a secret in parts, and its sealed form to store. */
   makeDataKey(context: SecretContext): { readonly dataKey: DataKey; readonly sealed: Buffer };
   openDataKey(sealed: Uint8Array, context: SecretContext): DataKey;
-  /** Returns a sealed data key of each key, by the key's id. */
+  /** Returns a new data key for each key, sealed by this key, by the key's id. */
   sealByEach(context: SecretContext): ReadonlyMap<string, Buffer>;
   /** Reseals a secret or data key by the newest key. Returns undefined if the newest key already seals it. */
   rewrap(sealed: Uint8Array, context: SecretContext): Buffer | undefined;
