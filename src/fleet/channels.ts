@@ -27,7 +27,7 @@ interface OpenLink extends WorkerLink {
   readonly hash: string;
 }
 
-/** Milliseconds after which an unused connection is closed. Open streams continue. */
+/** Milliseconds after which an unused connection is closed, at the next new connection. Open streams continue. */
 const idleFor = 600_000;
 
 const options: ChannelOptions = {
