@@ -68,7 +68,7 @@ async function findAgent({ call }: ToolContext, id: string): Promise<AgentSessio
   return (await call(AgentSessionService.method.list, query)).data[0];
 }
 
-/** Waits for a turn. If the client closes the response in the meantime, cancels the turn. */
+/** Waits up to 40 s for a turn to end. Cancels the turn if the client disconnects while waiting. */
 async function waitFor(context: ToolContext, agentId: string, turnId: string): Promise<ToolResult> {
   try {
     const request = { id: agentId, turnId, waitMs: longestTurnWait };
@@ -87,7 +87,7 @@ export const runAgentTool = defineTool({
   input: {
     ...sessionId,
     task: text("what to do, and when to stop"),
-    model: text("of the first task; default: the account's"),
+    model: text("Model for the session's agent; used only by the first task. Default: the account's model"),
     output_schema: { type: "object", description: "JSON Schema of the result in output" },
   },
   required: ["session_id", "task"],

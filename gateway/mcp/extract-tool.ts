@@ -22,7 +22,7 @@ function assertModelScope({ principal: { kind, scopes } }: ToolContext): void {
   );
 }
 
-/** Creates the tool that extracts data by the account's model. */
+/** Creates the tool that extracts data with the account's model. */
 export const createExtractTool = (extract: ExtractForAccount) =>
   defineTool({
     name: "extract",
@@ -35,7 +35,7 @@ export const createExtractTool = (extract: ExtractForAccount) =>
       instructions: text("what to include, and how to write it"),
       ref: text("from the last page shown"),
       offset: integer("next_offset of the call before", 0, 100_000_000),
-      model: text("default: the account's"),
+      model: text("Model for the extraction. Default: the account's model"),
     },
     required: ["session_id", "schema"],
     output: { outcome: { type: "string" }, page: { type: "string" }, next_offset: { type: "integer" } },

@@ -102,7 +102,7 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
     }
     const isOwn = origin === undefined || (URL.canParse(origin) && isServiceName(new URL(origin).hostname));
     if (!isOwn && !cors.permits(raw))
-      throw fail("forbidden", {}, { detail: "the Origin is not allowed: add it to CORS_ORIGINS" });
+      throw fail("forbidden", {}, { detail: "the Origin is not allowed: the operator can add it to CORS_ORIGINS" });
   }
 
   async function admit(peer: Peer, reply: FastifyReply): Promise<Principal> {

@@ -57,6 +57,6 @@ export function refuseEmpty(state: BucketState, owner: string): void {
   throw fail(
     "rate-limited",
     { retry_after_seconds: seconds },
-    { detail: `bucket ${state.bucket} of ${owner} is empty; wait ${seconds} s`, retryAfter: seconds },
+    { detail: `rate limit "${state.bucket}" of ${owner} exceeded: retry after ${seconds} s`, retryAfter: seconds },
   );
 }

@@ -8,7 +8,7 @@ import type { Peer } from "../peer.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
 
-const bucketOwner = "your address, which sends no valid key,";
+const bucketOwner = "your address (without a valid key)";
 
 /**
  * Identifies the caller. A recently verified bearer passes. Every other bearer first draws a token of the client

@@ -53,7 +53,11 @@ export function limitOpenCalls({ transport, openMs, statusOf }: OpenCallOptions)
             requestId = peer.requestId;
             const slot = streamSlots.take(networkOf(peer.clientAddress, { v4: 32, v6: 64 }), maxPerAddress);
             if (!slot.isGranted) {
-              refuse(rateLimited(`your address has ${slot.taken} such calls open`));
+              refuse(
+                rateLimited(
+                  `your address has ${slot.taken} open health or reflection calls, the maximum: close one and retry`,
+                ),
+              );
               return;
             }
             stream.once("close", slot.release);

@@ -87,7 +87,10 @@ export class WebSockets {
         this.#next(request, response);
         return;
       }
-      if (!this.#cors.permits(request)) throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
+      if (!this.#cors.permits(request))
+        throw failFields("bad-request", {
+          Origin: "is not an allowed origin: the operator can add it to CORS_ORIGINS",
+        });
       const { served, variables, readRequest } = found;
       const { keyInAddress, relay } = served.rules;
       const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
@@ -213,7 +216,10 @@ function refusePlaywright({ headers }: IncomingMessage): void {
 /** Refuses invalid handshakes with a problem, before `ws` sends its own text (RFC 6455, section 4.2.1). */
 function checkHandshake({ method, headers }: IncomingMessage): void {
   const { "sec-websocket-key": key = "", "sec-websocket-version": version = "" } = headers;
-  if (method !== "GET" || !/^[+/0-9A-Za-z]{22}==$/.test(key) || version !== "13") {
-    throw failFields("bad-request", { "Sec-WebSocket-Version": "must be 13, with a key, in a GET request" });
-  }
+  const faults = {
+    ...(method !== "GET" && { method: `expected GET, got ${method}` }),
+    ...(version !== "13" && { "Sec-WebSocket-Version": `expected 13, got ${version || "none"}` }),
+    ...(!/^[+/0-9A-Za-z]{22}==$/.test(key) && { "Sec-WebSocket-Key": "expected 16 bytes in base64" }),
+  };
+  if (Object.keys(faults).length > 0) throw failFields("bad-request", faults);
 }

@@ -142,7 +142,7 @@ longTest(
       await client.closed;
     }
     const { detail, retry_after_seconds: seconds } = await refusal(base(), withKey(key));
-    expect(detail).toBe(`bucket sessions:create of tier free is empty; wait ${seconds} s`);
+    expect(detail).toBe(`rate limit "sessions:create" of tier free exceeded: retry after ${seconds} s`);
     expect(seconds).toBeLessThanOrEqual(60);
     expect(await ended(rest)).toBe("destroyed");
   },

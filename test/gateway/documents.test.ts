@@ -48,7 +48,7 @@ test("documents use a bucket per address with 300 tokens, refilled by 60 per sec
   });
   const reset = Number(refused.headers.get("x-ratelimit-reset"));
   expect(Math.abs(reset - gateway.now() / 1_000 - 1)).toBeLessThan(3);
-  expect((await refused.json()).detail).toBe("bucket documents of your address is empty; wait 1 s");
+  expect((await refused.json()).detail).toBe('rate limit "documents" of your address exceeded: retry after 1 s');
   expect((await get("/docs", "203.0.113.200")).status).toBe(200);
   gateway.pass(1_000);
   // The token of the first request has been refilled by now.

@@ -87,7 +87,7 @@ test("a client address may have at most 32 open calls outside the registry", asy
   const refused = open(check, "203.0.113.4");
   expect(await statusOf(refused)).toMatchObject({
     code: resourceExhausted,
-    message: expect.stringMatching(/has 32 such calls open/),
+    message: expect.stringMatching(/has 32 open health or reflection calls/),
   });
   const [first] = calls;
   first?.close();
@@ -111,7 +111,7 @@ test("calls outside the registry consume tokens of their address", async () => {
   const [last] = [await ask(), await ask(), await ask()].filter(({ code }) => code !== "0");
   expect(last).toMatchObject({
     code: resourceExhausted,
-    message: expect.stringMatching(/bucket global of your address is empty/),
+    message: expect.stringMatching(/rate limit "global" of your address exceeded/),
   });
 });
 

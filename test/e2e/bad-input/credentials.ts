@@ -82,7 +82,7 @@ export function credentialTests(scene: GetScene): void {
     expectProblem(refused, {
       status: 429,
       slug: "rate-limited",
-      detail: "bucket global of tier free is empty",
+      detail: 'rate limit "global" of tier free exceeded',
       extensions: { retry_after_seconds: seconds },
     });
     expect(refused.headers.get("x-ratelimit-bucket")).toBe("global");
@@ -155,7 +155,11 @@ export function credentialTests(scene: GetScene): void {
     expect((await guessFrom(address)).status).toBe(401);
     const stranger = () => send(service, { path: "/v1/nothing", headers: { ...headers, authorization: null } });
     const { refused } = await sendUntilRefused(stranger);
-    expectProblem(refused, { status: 429, slug: "rate-limited", detail: "bucket global of your address is empty" });
+    expectProblem(refused, {
+      status: 429,
+      slug: "rate-limited",
+      detail: 'rate limit "global" of your address exceeded',
+    });
   });
 
   test("a tier limits concurrent sessions", async () => {
