@@ -34,7 +34,7 @@ export async function runControl(config: Config): Promise<void> {
   if (isRunning) link?.reportReady({}, { isReady, metrics });
 }
 
-/** Creates the bus that connects processes on several machines. */
+/** Connects to Redis. Returns the bus between processes on several machines, and the lifetime of the connection. */
 async function createRedisSharing(
   { redisUrl = "" }: Config,
   log: Log,

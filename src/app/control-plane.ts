@@ -56,7 +56,7 @@ export interface ControlPlane {
 const poolSize = 10;
 
 export interface ControlPlaneOptions extends Pick<PlatformParts, "config" | "log" | "metrics" | "bus"> {
-  /** Connection of the bus, started before the bus is used. */
+  /** Started before the bus is used. */
   readonly busLifetime?: Part;
   readonly forwardSpans: FleetParts["forwardSpans"];
 }
