@@ -6,18 +6,18 @@ import type { HttpHandler } from "./listen.ts";
 
 declare module "node:http" {
   interface IncomingMessage {
-    /** Pattern of the path, such as `/v1/sessions/:id`. Undefined for an unknown path. */
+    /** Pattern of the path, such as `/v1/sessions/:id`. Undefined if the request reached no route. */
     route?: string | undefined;
-    /** Call of the request, if it reaches a method. */
+    /** Call of the request. Undefined if the request belongs to no method. */
     call?: GatewayCall;
-    /** Account of a request that reaches no method. */
+    /** Account of the sender of an MCP request, which has no `call`. */
     accountId?: string;
   }
 }
 
 /**
- * Writes a line for each request when its response or stream has ended. Lines have the pattern of the path, and neither
- * the path nor the query, which may contain credentials.
+ * Writes a line for each request when its response or stream has ended. Lines contain the pattern of the path, but not
+ * the path or the query, because both may contain credentials.
  */
 export interface AccessLog {
   /** Logs an HTTP request. */
@@ -28,7 +28,7 @@ export interface AccessLog {
   onGrpcCall(call: GatewayCall, route: string): void;
 }
 
-/** Status of a request whose client disconnected before the response, as nginx logs it. */
+/** Status that is logged if the client disconnected before the response, as in nginx. */
 const clientClosedRequest = 499;
 
 const verbs: ReadonlySet<string> = new Set(METHODS);
@@ -37,14 +37,14 @@ export interface AccessLogOptions extends Pick<PlatformParts, "clock" | "log"> {
   requestIdOf(request: IncomingMessage): string;
 }
 
-/** Creates the log, whose lines are written at any LOG_LEVEL. */
+/** Creates the access log. Its lines are written at every LOG_LEVEL. */
 export function createAccessLog({ clock, log, requestIdOf }: AccessLogOptions): AccessLog {
   const lines = log.child({}, { level: "info" });
   const elapsedFrom = (startedAt: number): number => Math.round(clock.monotonic() - startedAt);
 
   function write(request: IncomingMessage, status: number, bytes: number, startedAt: number): void {
     const { route, call, accountId = call?.accountId } = request;
-    // A client of HTTP/2 chooses the text of the method.
+    // Over HTTP/2, the method is any text that the client sends.
     const method = verbs.has(request.method ?? "") ? request.method : "other";
     const fields = { route, method, status, problem: call?.problem, ms: elapsedFrom(startedAt), bytes };
     lines.info({ ...fields, request_id: requestIdOf(request), account_id: accountId }, "request");
@@ -64,7 +64,7 @@ export function createAccessLog({ clock, log, requestIdOf }: AccessLogOptions): 
       const { bytesWritten } = socket;
       socket.once("close", () => {
         const sent = socket.bytesWritten - bytesWritten;
-        // An accepted WebSocket has written its own headers.
+        // `ws` writes the headers of an accepted WebSocket to the socket, so `response` has sent none.
         const status = sent > 0 ? 101 : clientClosedRequest;
         write(request, response.headersSent ? response.statusCode : status, sent, startedAt);
       });
@@ -77,7 +77,7 @@ export function createAccessLog({ clock, log, requestIdOf }: AccessLogOptions): 
   };
 }
 
-/** Counts the bytes of a response's body. */
+/** Counts the bytes that are written to a response's body. Returns a function that returns the count. */
 function countBody(response: ServerResponse): () => number {
   let bytes = 0;
   const count = (chunk: unknown): void => {
@@ -85,14 +85,14 @@ function countBody(response: ServerResponse): () => number {
     else if (chunk instanceof Uint8Array) bytes += chunk.byteLength;
   };
   const { write, end } = response;
-  // Replaces both methods. All overloads pass their arguments on unchanged.
+  // Wraps both methods. The arguments of every overload are passed on unchanged.
   Object.assign(response, {
     write(...parameters: unknown[]) {
       count(parameters[0]);
       return Reflect.apply(write, response, parameters);
     },
     end(...parameters: unknown[]) {
-      // Over HTTP/2, Node calls `write` for the last chunk.
+      // Over HTTP/2, Node's `end` passes the last chunk to `write`, which counts the chunk.
       if (!(response instanceof Http2ServerResponse)) count(parameters[0]);
       return Reflect.apply(end, response, parameters);
     },

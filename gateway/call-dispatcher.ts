@@ -20,27 +20,44 @@ import { refundOwnBuckets, showOtherLimiter } from "./policies/rate-limits.ts";
 export interface CallDispatcher extends MethodStreams {
   /** Number of open streams, over all transports. */
   readonly openStreams: number;
-  /** Returns the bucket state of a client address, for responses that belong to no account. */
+  /** Returns the state of the `global` bucket of a client address, for headers of responses without another bucket. */
   peekAddress(clientAddress: string): BucketState;
-  /** Draws a token of the caller's account or address for a request that reaches no method. */
+  /**
+   * Draws a token of the caller's account or address for a request that reaches no method. Resolves with the new state
+   * and the owner of the bucket.
+   */
   drawForNoMethod(peer: Peer): Promise<{ state: BucketState; owner: string }>;
-  /** Identifies the sender of a request that reaches no method. `show` receives the bucket of a refused sender. */
+  /**
+   * Identifies the sender of a request that reaches no method. If this fails, `show` has received the state of the
+   * bucket of the client address.
+   */
   identify(peer: Peer, show: (state: BucketState) => void): Promise<Principal>;
   /** Draws a token for a document from the `documents` bucket of a client address. */
   drawForDocument: DrawForDocument;
-  /** Runs all policies that need no message. Throws the failure of the first policy that refuses. */
+  /**
+   * Runs all policies that need no message. Throws the failure of the first policy that refuses, or `rate-limited` if
+   * the gateway holds too many bytes for the caller.
+   */
   admit(call: GatewayCall): Promise<void>;
-  /** Waits until a message may be parsed. Transports call it, except for the messages of `bidiStream`. */
+  /**
+   * Waits until a message may be parsed. Transports call this function before they parse a message, except for messages
+   * of `bidiStream`.
+   */
   readonly awaitAllowance: AwaitAllowance;
-  /** Runs a unary method. Calls `request` here if it is a function, so that parse errors end the call. */
+  /**
+   * Runs a unary method. A `request` that is a function is called within the call, so that parse errors end the call.
+   */
   unary(call: GatewayCall, request: MessageSource): Promise<Message>;
-  /** Records a failure that a transport raised after admission. Does nothing if the call has ended. */
+  /** Ends a call with a failure that its transport raised. Does nothing if the call has ended. */
   refuse(call: GatewayCall, thrown: unknown): Promise<void>;
-  /** Ends unbounded streams. Subscriptions end at once; streams driven by clients finish the messages already read. */
+  /**
+   * Ends subscriptions at once. Bidirectional streams read no more messages, and end after the responses to the
+   * messages already read.
+   */
   stop(): void;
 }
 
-/** Creates the dispatcher of a gateway over an app and the services of its registry. */
+/** Creates the dispatcher of an app's gateway for the given services. */
 export function createCallDispatcher(
   app: App,
   services: readonly ServedService[],
@@ -52,7 +69,7 @@ export function createCallDispatcher(
   const streams = createOpenStreams(parts, app.metrics);
   const awaitAllowance = createMessageAllowances(app.clock);
 
-  /** Ends a failed call. Refunds the tokens of the method's own buckets if the operation has not started. */
+  /** Ends a failed call. Refunds the tokens of the method's own buckets, unless the method has charged the call. */
   async function refuse(call: GatewayCall, thrown: unknown): Promise<void> {
     if (!metrics.end(call, thrown)) return;
     await refundOwnBuckets(call, parts);

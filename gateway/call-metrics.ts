@@ -3,7 +3,7 @@ import type { App } from "../src/app/app.ts";
 import { asFailure } from "../src/platform/errors.ts";
 import type { GatewayCall } from "./gateway-call.ts";
 
-/** Counts calls and their outcomes. */
+/** Records the ends of calls: their number, outcomes and durations. */
 export interface CallMetrics {
   /** Records the end of a call and its error, if any. Returns false if the end was already recorded. */
   end(call: GatewayCall, thrown?: unknown): boolean;

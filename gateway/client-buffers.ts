@@ -5,18 +5,22 @@ import { networkOf } from "../src/platform/client-network.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { PlatformParts } from "../src/platform/platform-parts.ts";
 
-/** Kinds of held bytes: request bodies, stream messages both ways, unfinished captures, unread responses. */
+/**
+ * Kinds of held bytes: request bodies, received messages of streams, captures that are being collected, unread
+ * responses.
+ */
 const kinds = ["body", "message", "capture", "answer"] as const;
 
 type BufferKind = (typeof kinds)[number];
 
 /**
- * Amounts below this are not counted, so that most exchanges cost one entry of a set. Other limits bound them: 30
- * requests per second of 60 s each are 112 MiB, and the 256 streams of an account are 16 MiB.
+ * Fewer bytes of a kind count as 0, so that most exchanges cost only one entry of a set. Other limits bound the
+ * uncounted bytes: 30 requests per second of 60 s each hold up to 112 MiB, and the 256 streams of an account up to 16
+ * MiB.
  */
 const countedFrom = 64 * 1024;
 
-/** Multiple of the budget above which streams are closed. */
+/** Multiple of the budget above which exchanges and connections of the largest holder are closed. */
 const closeAbove = 1.25;
 
 /** Milliseconds between two measurements by `BufferSource.measure`. */
@@ -28,15 +32,17 @@ const reportEvery = 10_000;
 /** `Retry-After` of a refused client, in seconds. */
 const retryAfterSeconds = 1;
 
-/** An exchange or connection of a client for which the gateway holds bytes. */
+/** An HTTP exchange, gRPC call or WebSocket for which the gateway holds bytes. */
 interface BufferSource {
-  /** Functions that return the bytes of a kind, for the kinds that are measured periodically instead of being set. */
+  /**
+   * Functions that return the current bytes of a kind. They are called periodically. Other kinds change only by `set`.
+   */
   readonly measure: Partial<Record<BufferKind, () => number>>;
   /** Ends the exchange, which releases its bytes. */
   close(): void;
 }
 
-/** Fields of a call that determine or store its buffer. */
+/** Call for which bytes are held. `ClientBuffers.open` sets `buffer`. */
 interface BufferedCall {
   readonly accountId: string | undefined;
   readonly clientAddress: string;
@@ -44,7 +50,7 @@ interface BufferedCall {
 }
 
 interface BufferOptions extends Pick<PlatformParts, "clock" | "log"> {
-  /** In bytes. */
+  /** Budget in bytes for all clients together. */
   readonly budget: number;
   readonly registry: Registry;
 }
@@ -85,8 +91,9 @@ export class ClientBuffer {
 
 /**
  * The bytes that a gateway holds for clients, within one budget. Above the budget, calls and messages of holders above
- * their share are refused. Above 1.25 times the budget, the streams of the largest holder are closed. A holder is an
- * account, or a client address for calls without an account. The share is the budget divided by the number of holders.
+ * their share are refused. Above 1.25 times the budget, the exchanges and connections of the largest holder are closed.
+ * A holder is an account, or a client address for calls without an account. The share is the budget divided by the
+ * number of holders.
  */
 export class ClientBuffers {
   readonly #options: BufferOptions;
@@ -103,14 +110,14 @@ export class ClientBuffers {
     const { registry } = options;
     this.#overruns = new Counter({
       name: "pilothouse_client_buffer_overruns_total",
-      help: "Calls and messages that were refused, and streams that were closed, above the budget of bytes held for clients.",
+      help: "Refusals of calls and messages, and closings of the largest holder, above the budget of bytes held for clients.",
       labelNames: ["outcome"],
       registers: [registry],
     });
     const byKind = this.#byKind;
     new Gauge({
       name: "pilothouse_client_buffer_bytes",
-      help: "Bytes that are held for clients: bodies, messages of streams, captures, and answers that were not read.",
+      help: "Bytes that are held for clients: bodies, messages of streams, captures, and unread responses.",
       labelNames: ["kind"],
       registers: [registry],
       collect() {
@@ -208,7 +215,10 @@ function holderOf({ accountId, clientAddress }: BufferedCall): string {
   return accountId ?? networkOf(clientAddress, { v4: 32, v6: 64 });
 }
 
-/** Returns the body size of a request in bytes; infinity if the headers do not specify it. */
+/**
+ * Returns the size in bytes of a request's body, as its headers announce. Infinity if the headers announce a body of
+ * unknown size.
+ */
 function announcedBody(request: IncomingMessage): number {
   const { "content-length": length, "transfer-encoding": coding } = request.headers;
   if (length !== undefined) return Number(length);

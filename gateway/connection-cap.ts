@@ -1,10 +1,13 @@
 import type { BlockList, Socket } from "node:net";
 import { isListed, plainAddress } from "./peer.ts";
 
-// Most open connections per client address: a browser uses 6, an office some hundreds. Each costs some 30 kB.
+// Maximum open connections per client address. A browser opens up to 6 per host, an office with one address some
+// hundreds. Each connection costs about 30 kB.
 const maxPerAddress = 1_024;
 
-/** Returns true to accept a connection; closes it if its client address has too many open. */
+/**
+ * Returns whether a connection is accepted. Closes the connection if its client address has too many open connections.
+ */
 export type ConnectionCap = (socket: Socket) => boolean;
 
 /**

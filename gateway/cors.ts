@@ -24,11 +24,14 @@ const allowedHeaders = [
   ...connectCors.allowedHeaders,
 ].join(", ");
 
-/** Access of pages of other origins (Fetch standard, section 3.2). */
+/** Rules for requests from pages of other origins (Fetch standard, section 3.2). */
 export interface Cors {
   /** Returns whether the request has no Origin, the service's own, or one of CORS_ORIGINS. */
   permits(request: IncomingMessage): boolean;
-  /** Sets CORS headers. Returns whether the request is a preflight, which needs no other response. */
+  /**
+   * Sets the CORS headers for an allowed origin. Returns true for a preflight of an allowed origin, to which the caller
+   * responds without a body.
+   */
   mark(request: IncomingMessage, response: ServerResponse): boolean;
 }
 

@@ -12,8 +12,8 @@ import type { ClientBuffer } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 
 /**
- * A request from its admission to the end of its method. Services receive a `Call`. Costly fields are created on first
- * use: an AbortSignal takes 3 us.
+ * A call of a method, from its admission to its end. Services receive it as a `Call`. Costly fields are created on
+ * first use: an AbortSignal takes 3 us.
  */
 export class GatewayCall implements Call {
   readonly served: ServedMethod;
@@ -38,9 +38,9 @@ export class GatewayCall implements Call {
   bearer: Bearer | undefined;
   /** Bucket shown in the rate-limit headers of the response. */
   shown: BucketState | undefined;
-  /** Whether tokens were drawn from the buckets of the method. */
+  /** Whether tokens were drawn from the method's own buckets and not refunded. */
   hasDrawn = false;
-  /** Whether the method has started the operation that the tokens pay for. */
+  /** Whether the method has started the operation that the tokens pay for. The tokens are then not refunded. */
   isCharged = false;
   /** Whether the method found nothing to change. */
   isUnchanged = false;
@@ -67,7 +67,7 @@ export class GatewayCall implements Call {
     this.#span = openSpan(peer.header("traceparent"), served.name, { kind: "server", attributes: describe(served) });
   }
 
-  /** Runs a part of the call in its span. */
+  /** Runs a part of the call in its trace span, if any. */
   within<T>(work: () => T): T {
     return this.#span ? this.#span.run(work) : work();
   }
@@ -91,7 +91,7 @@ export class GatewayCall implements Call {
     return this.#principal?.accountId;
   }
 
-  /** Attempt of a method that stores its responses. Throws for other methods. */
+  /** Attempt of a method that stores its responses. Throws if the method stores none. */
   get attempt(): MethodAttempt {
     if (!this.#attempt) throw new Error(`${this.served.method} stores no responses, so it has no attempt`);
     return this.#attempt;
@@ -126,8 +126,9 @@ export class GatewayCall implements Call {
   }
 
   /**
-   * Aborts the signal of the call because the client has disconnected or the deadline has passed. Calls that must not
-   * stop halfway, and calls that the client can repeat by idempotency key, run to completion.
+   * Aborts the signal of the call, because its client has disconnected, its deadline has passed or its stream has
+   * ended. Has no effect on methods that run to completion, or if the call has an idempotency key under which its
+   * response is stored.
    */
   cancel(): void {
     if (!this.#runsToCompletion) {
@@ -173,7 +174,7 @@ export class GatewayCall implements Call {
     return this.#attempt?.resumes ?? false;
   }
 
-  /** Sets the function that counts the running stream for a session. Undefined if the call is not counted. */
+  /** Sets the function that counts the stream of the call for a session. If undefined, `joinSession` does nothing. */
   setJoinSession(join: Call["joinSession"] | undefined): void {
     this.#join = join;
   }
@@ -182,7 +183,10 @@ export class GatewayCall implements Call {
     await this.#join?.(sessionId);
   }
 
-  /** Resolves with the event after which the stream of the call starts. Stays pending if the method sets none. */
+  /**
+   * Resolves with the id of the event after which the stream of the call starts. Stays pending if the method does not
+   * call `startAfter`.
+   */
   get start(): Promise<string> {
     this.#start ??= Promise.withResolvers();
     return this.#start.promise;
@@ -216,7 +220,7 @@ export class GatewayCall implements Call {
     return this.#peer.header(name);
   }
 
-  /** Whether the credentials are part of the path, which proxies write to their logs. */
+  /** Whether the credentials are part of the path or query, which proxies write to their logs. */
   get hasBearerInPath(): boolean {
     return this.#peer.hasBearerInPath;
   }
@@ -231,7 +235,10 @@ function describe({ name, route }: ServedMethod): SpanAttributes {
   return { "rpc.method": name, ...about };
 }
 
-/** Continues a W3C trace (https://www.w3.org/TR/trace-context/) with a new span, or starts a trace. */
+/**
+ * Returns a `traceparent` (https://www.w3.org/TR/trace-context/) with a new span id, in the received trace or in a new
+ * trace.
+ */
 function continueTrace(received: string | undefined): string {
   const parent = /^00-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})$/.exec(received ?? "");
   const trace = parent?.[1] ?? randomBytes(16).toString("hex");

@@ -52,9 +52,9 @@ export interface GatewayOptions {
   readonly services?: readonly ServedService[];
   /** Shorter limits, for tests. */
   readonly limits?: TimeLimits;
-  /** Replaces the MCP server of a request in tests. Undefined results in the server of the product's tools. */
+  /** Creates the MCP server of a request in tests. If the function returns undefined, the product's server is used. */
   readonly createMcpServer?: (client: McpClient) => ReturnType<CreateMcpServer> | undefined;
-  /** Whether a supervisor serves health and metrics in place of the internal port. */
+  /** Whether a supervisor serves health and metrics, so that the gateway opens no internal port. */
   readonly isSupervised?: boolean;
 }
 
@@ -138,7 +138,7 @@ export class Gateway {
     return this.#serving && (await this.#app.isReady());
   }
 
-  /** Mounts the page that starts the demo session, and returns the path that opens it. Call before `start`. */
+  /** Mounts the page that starts the demo session, and returns its path. Call before `start`. */
   offerDemo(demo: DemoSession): string {
     this.#demoUrl = demo.demoUrl;
     return mountDemoSession(this.#rest, demo);
@@ -194,8 +194,8 @@ export class Gateway {
   }
 
   async #openPublicPorts(): Promise<void> {
-    // The first validation of each kind of rule takes up to 0.1 s. This message has rules of the usual kinds, so that
-    // clients do not wait.
+    // The first validation of each kind of rule takes up to 0.1 s. Validating a message with rules of the usual kinds
+    // now spares the first clients this delay.
     ruleFaults(CreateSessionRequestSchema, create(CreateSessionRequestSchema));
     await this.#mountDocuments();
     await this.#rest.ready();

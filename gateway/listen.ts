@@ -36,12 +36,14 @@ export interface PortOptions {
   readonly onClientError: (error: Error, socket: Socket) => void;
 }
 
-/** Use of an HTTP/2 connection: its open requests, and when the last request ended. */
+/** Use of an HTTP/2 connection. Times are in milliseconds of `performance.now()`. */
 interface Http2Use {
   readonly socket: Socket;
+  /** Number of open requests. */
   open: number;
+  /** When the last request ended, or else when the connection was opened. */
   idleSince: number;
-  /** When the unanswered ping was sent. */
+  /** When the ping was sent that the client has not answered yet, if any. */
   pingedAt?: number | undefined;
 }
 
@@ -77,7 +79,7 @@ export class SharedPort {
   /** Listens, and returns the port. The system chooses the port if the requested port is 0. */
   async start(): Promise<number> {
     const port = await this.#listener.start();
-    // Node starts its checks on slow headers when a server listens.
+    // Node starts to check for slow headers at this event, which a server without a port does not emit.
     this.#http1.emit("listening");
     const { request, idle } = this.#options.limits;
     const every = Math.min(maxCheckIntervalMs, request / 4, idle / 4);
@@ -89,7 +91,10 @@ export class SharedPort {
     this.#listener.replaceCertificate(certificate);
   }
 
-  /** Refuses new connections, asks clients to leave, and closes all remaining connections after `graceMs`. */
+  /**
+   * Refuses new connections, closes idle connections, lets requests finish, and closes all remaining connections after
+   * `graceMs`.
+   */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     const closed = this.#listener.stop(graceMs);
@@ -107,14 +112,14 @@ export class SharedPort {
     const { limits, onUpgrade, onClientError } = this.#options;
     const options = {
       headersTimeout: limits.request,
-      // `SlowBodies` limits the time of bodies, except raw bodies.
+      // `SlowBodies` limits the time of bodies, except of raw bodies and streams.
       requestTimeout: 0,
       connectionsCheckingInterval: maxCheckIntervalMs,
       keepAliveTimeout: limits.keepAlive,
       // `onRequest` responds to requests without Host.
       requireHostHeader: false,
-      // Upgrades to other protocols (`h2c`) are ignored. So is an upgrade pipelined behind another request, which
-      // cannot have the socket (RFC 9110, 7.8).
+      // Ignores upgrades to other protocols, such as `h2c`. Also ignores an upgrade that is pipelined behind an
+      // unfinished request, whose response needs the socket (RFC 9110, section 7.8).
       shouldUpgradeCallback: ({ headers, socket }: IncomingMessage) =>
         headers.upgrade?.toLowerCase() === "websocket" && !this.#pending.get(socket)?.size,
     };
@@ -162,7 +167,7 @@ export class SharedPort {
       const use = { socket, open: 0, idleSince: performance.now() };
       this.#sessions.set(session, use);
       session.once("close", () => this.#sessions.delete(session));
-      // An error closes the session; without a listener it would end the process.
+      // Without a listener, an error of the session would end the process.
       session.on("error", () => session.destroy());
       session.on("stream", (stream) => {
         use.open += 1;
@@ -172,13 +177,15 @@ export class SharedPort {
         });
       });
     };
-    // The server emits "session" before `emit` returns, unless ALPN selected another protocol.
+    // Node emits "session" before `emit` returns. If ALPN selected another protocol, there is no session, and the
+    // listener is removed.
     this.#http2.once("session", watch).emit("connection", socket);
     this.#http2.off("session", watch);
   }
 
   /**
-   * Destroys a closing connection that does not answer a ping. After GOAWAY, Node stops reading at an invalid frame.
+   * Pings a closing connection, and destroys the connection if the ping stays unanswered. After GOAWAY, Node stops
+   * reading at an invalid frame and does not notice that the client disconnects.
    */
   #probe(session: ServerHttp2Session, use: Http2Use): void {
     if (use.pingedAt === undefined) {
@@ -191,7 +198,10 @@ export class SharedPort {
     }
   }
 
-  /** Closes a connection after CONNECT. Node emits "close" only on the first pending response of such a connection. */
+  /**
+   * Closes a connection after CONNECT. Node emits "close" only on the first pending response of such a connection, so
+   * this function emits it on the others.
+   */
   #endConnection(socket: Socket): void {
     socket.on("error", () => undefined);
     socket.once("close", () => {
@@ -219,11 +229,12 @@ export class SharedPort {
     const latest = performance.now() - this.#options.limits.idle;
     for (const [session, use] of this.#sessions) {
       const { open, idleSince, socket } = use;
-      // If a TLS client leaves during a write, Node destroys the session but neither emits "close" nor closes the socket.
+      // If a TLS client disconnects during a write, Node destroys the session but neither emits "close" nor closes the
+      // socket.
       if (session.destroyed) socket.destroy();
       if (open > 0 && session.closed && !session.destroyed) this.#probe(session, use);
       if (open === 0 && idleSince < latest) {
-        // The client receives a GOAWAY. If it leaves the session open, the next check destroys the session.
+        // The client receives a GOAWAY. If the client keeps the session open, the next check destroys the session.
         if (session.closed) {
           session.destroy();
         } else {

@@ -18,7 +18,7 @@ export interface ListenerOptions {
   /** Protocols offered under TLS (ALPN). */
   readonly protocols: readonly string[];
   readonly accept: ConnectionCap;
-  /** Milliseconds without a byte after which a new connection is closed. */
+  /** Milliseconds without a byte after which a new connection is closed. Also the timeout of the TLS handshake. */
   readonly silenceMs: number;
   readonly log: Log;
   /** Serves a connection. `head` contains the bytes received so far, which can still be read from the socket. */
@@ -83,13 +83,16 @@ export class Listener {
     clearTimeout(deadline);
   }
 
-  /** Closes a connection because of an uncaught error. */
+  /** Logs an uncaught error from the handler of a connection, and closes the connection. */
   #endFaulty(socket: Socket, error: unknown): void {
     this.#options.log.error({ err: error, client: socket.remoteAddress }, "failed to serve a connection");
     socket.destroy();
   }
 
-  /** Waits for the bytes that identify the protocol, and puts them back for the server. */
+  /**
+   * Waits for the first bytes, which identify the protocol, puts them back into the socket, and calls `onConnection`.
+   * Closes the connection if the bytes do not arrive in time.
+   */
   #await(socket: Socket): void {
     this.#silent.add(socket);
     const end = (): void => {
@@ -107,7 +110,7 @@ export class Listener {
       withFaultHandler(
         (error) => this.#endFaulty(socket, error),
         () => {
-          // `unshift` emits "readable" once more, so `read` was removed first.
+          // `unshift` emits "readable" once more, so `read` must be removed first.
           socket.unshift(head);
           this.#options.onConnection(socket, head);
         },

@@ -11,8 +11,8 @@ const programs = {
 };
 
 /**
- * Returns the name of the program. Without REDIS_URL this is the supervisor, which starts the others with their names
- * as argument. With REDIS_URL, ROLE decides.
+ * Returns the name of the program. A process that the supervisor started has the name as its argument. Otherwise,
+ * without REDIS_URL the program is the supervisor; with REDIS_URL, ROLE decides.
  */
 function programOf({ redisUrl, role }: Config): keyof typeof programs {
   const [name] = process.argv.slice(2);
@@ -30,7 +30,10 @@ async function main(): Promise<void> {
   });
 }
 
-/** Returns an error that names the variable of a port in use. grpc-js has the port only in its error text. */
+/**
+ * If a port is in use, returns an error that names the variable of the port. Reads the port from the error text,
+ * because errors of grpc-js contain it nowhere else.
+ */
 function portInUse(error: unknown, config: Config): StartRefused | undefined {
   const taken = error instanceof Error ? /EADDRINUSE.*:(\d+)/.exec(error.message)?.[1] : undefined;
   const { port, grpcPort, internalPort, fleetPort } = config;
@@ -54,6 +57,6 @@ function explain(error: unknown): string {
 main().catch((error: unknown) => {
   if (!(error instanceof EndedAtStart)) process.stderr.write(`pilothouse: ${explain(error)}\n`);
   process.exitCode = 1;
-  // The channel to a supervisor would keep the process alive.
+  // An open channel to a supervisor would keep the process alive.
   process.channel?.unref();
 });

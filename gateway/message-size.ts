@@ -3,12 +3,13 @@ import type { ServedMethod } from "../src/kernel/registry.ts";
 const kibibyte = 1024;
 const mebibyte = 1024 * kibibyte;
 
-/** Largest body in bytes of a request without a key, to a public method or a page. */
+/** Largest body, in bytes, of requests that need no key: to public methods and to pages. */
 export const longestPublicBody = 16 * kibibyte;
 
 /**
- * Returns the largest message in bytes that a client may send over gRPC and Connect: the limit of the method, else that
- * of a REST body. The limit of a relaying method does not apply, since its messages are sent in parts.
+ * Returns the largest message in bytes that a client may send over gRPC and Connect: `max_message_bytes` of the method,
+ * else 16 KiB for public methods and 1 MiB for others. `max_message_bytes` of a relaying method does not apply, because
+ * its messages are sent in parts.
  */
 export function longestMessage({ rules }: ServedMethod): number {
   return (rules.relay ? 0 : rules.maxMessageBytes) || (rules.public ? longestPublicBody : mebibyte);
@@ -24,7 +25,7 @@ export function longestBody({ rules }: ServedMethod): number {
   return rules.maxBodyBytes || (rules.public ? longestPublicBody : mebibyte);
 }
 
-/** Formats a number of bytes for a client. */
+/** Formats a size in MiB or KiB if it is a whole number of them, else in bytes. */
 export function sizeText(bytes: number): string {
   if (bytes % mebibyte === 0) return `${bytes / mebibyte} MiB`;
   return bytes % kibibyte === 0 ? `${bytes / kibibyte} KiB` : `${bytes} bytes`;

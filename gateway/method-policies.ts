@@ -30,7 +30,10 @@ interface OrderedPolicies {
   run(call: GatewayCall, request: Message, run: () => Promise<Message>): Promise<Message>;
 }
 
-/** Orders the policies of a method, once. Throws for a method option that no policy enforces. */
+/**
+ * Groups the policies of a method by kind, in the order of evaluation. Throws if no policy enforces one of the method's
+ * options.
+ */
 function orderPolicies(served: ServedMethod, parts: PolicyParts): OrderedPolicies {
   assertEnforced(served);
   const own = policiesOf(served);

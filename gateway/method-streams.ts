@@ -17,7 +17,7 @@ export interface MethodStreams {
   /** Runs a server-streaming method: that of the call, or `served`, which streams the response of a unary method. */
   serverStream(call: GatewayCall, request: MessageSource, served?: ServedMethod): AsyncIterable<Message>;
   /**
-   * Opens a stream that sends the same messages to all followers. Its transport writes the messages, and calls
+   * Opens a stream that sends the same messages to all followers. The transport writes the messages, and calls
    * `release` when the stream has ended. Calls `end` when the gateway stops.
    */
   broadcast(
@@ -25,7 +25,10 @@ export interface MethodStreams {
     request: () => Message,
     end: () => void,
   ): Promise<{ readonly messages: Broadcast<Message>; release(): void }>;
-  /** Runs a bidirectional method. Unreadable messages are part of `requests`, and are answered in order. */
+  /**
+   * Runs a bidirectional method. `requests` also contains faulty messages. Each receives an error in order, or ends the
+   * stream if the method relays or is duplex.
+   */
   bidiStream(call: GatewayCall, requests: AsyncIterable<StreamInput>): AsyncIterable<Message>;
 }
 

@@ -12,17 +12,17 @@ export interface Peer {
   /** Client address as reported by trusted proxies. */
   readonly clientAddress: string;
   readonly header: HeaderReader;
-  /** Whether the credentials are part of the path. */
+  /** Whether the credentials are part of the path or query. */
   readonly hasBearerInPath: boolean;
 }
 
 /** Resolves the peer of a request from the remote address of the connection and the headers. */
 export type ResolvePeer = (remoteAddress: string | undefined, header: HeaderReader) => Peer;
 
-// Request ids that are safe in logs and headers.
+// Matches request ids that are safe in logs and headers.
 const saneRequestId = /^[A-Za-z0-9._~:-]{1,128}$/;
 
-/** Returns the peer with a bearer from elsewhere in the request. An Authorization header takes precedence. */
+/** Returns the peer with `bearer` as its Authorization, unless the request has an Authorization header. */
 export function withBearer(peer: Peer, bearer: string | undefined): Peer {
   if (bearer === undefined) return peer;
   const { header } = peer;
@@ -30,13 +30,13 @@ export function withBearer(peer: Peer, bearer: string | undefined): Peer {
   return { ...peer, header: (name) => (name === "authorization" ? authorization : header(name)) };
 }
 
-/** Returns the peer with a bearer from the path. An Authorization header takes precedence. */
+/** Returns the peer with a bearer from the path or query, unless the request has an Authorization header. */
 export function withBearerInPath(peer: Peer, bearer: string | undefined): Peer {
   if (bearer === undefined || peer.header("authorization") !== undefined) return peer;
   return { ...withBearer(peer, bearer), hasBearerInPath: true };
 }
 
-/** Creates the resolver of peers. Forwarding headers count only if they come from `trustedProxies`. */
+/** Creates the resolver of peers. X-Forwarded-For counts only if it comes from one of `trustedProxies`. */
 export function createPeers(trustedProxies: BlockList, makeRequestId: () => string): ResolvePeer {
   return (remoteAddress, header) => {
     const received = header("x-request-id");
@@ -49,7 +49,10 @@ export function createPeers(trustedProxies: BlockList, makeRequestId: () => stri
   };
 }
 
-/** Walks X-Forwarded-For from the nearest hop outwards while the hop is a trusted proxy. */
+/**
+ * Returns the client address: the first hop that is not a trusted proxy, from the connection backwards through
+ * X-Forwarded-For. Stops at a hop that is not an address.
+ */
 function clientAddress(remoteAddress: string, forwarded: string | undefined, trusted: BlockList): string {
   const hops = forwarded?.split(",").map((hop) => hop.trim()) ?? [];
   let address = remoteAddress;
@@ -61,7 +64,7 @@ function clientAddress(remoteAddress: string, forwarded: string | undefined, tru
   return address;
 }
 
-/** Returns an address as text. Converts an IPv4-mapped address (`::ffff:192.0.2.1`) to IPv4. */
+/** Converts an IPv4-mapped address (`::ffff:192.0.2.1`) to IPv4. Returns "unknown" if there is no address. */
 export function plainAddress(remoteAddress: string | undefined): string {
   return remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "") ?? "unknown";
 }

@@ -58,7 +58,7 @@ function schemeFor({ extensions }: Failure): string {
   return extensions.error === "invalid_client" ? 'Basic realm="pilothouse"' : "Bearer";
 }
 
-/** Converts an error of Fastify about a malformed request. Other errors with a code are internal. */
+/** Converts a Fastify error about a malformed request to a failure. Returns undefined for other errors. */
 function fromFastify(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string")) return undefined;
   const { code, statusCode, message } = thrown as FastifyError;

@@ -30,7 +30,7 @@ export class SlowBodies {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Watches a request after its headers. */
+  /** Starts to limit the time of a request's body. Call when the headers have arrived. */
   watch(request: IncomingMessage, response: ServerResponse): void {
     const { "content-length": length = "0", "transfer-encoding": coding } = request.headers;
     if (request.httpVersionMajor === 1 ? coding === undefined && length === "0" : request.complete) return;
@@ -58,10 +58,10 @@ export class SlowBodies {
     this.#unfinished.delete(request);
   }
 
-  /** Ends overdue requests. `refuse` responds to HTTP/1.1 requests without a response. */
+  /** Ends overdue requests. `refuse` responds to HTTP/1.1 requests that have no response yet. */
   sweep(refuse: (request: IncomingMessage) => void): void {
     const latest = performance.now() - this.#timeoutMs;
-    // Ordered by age, so the first request in time ends the loop.
+    // The oldest request comes first, so the first request that is not overdue ends the loop.
     for (const [request, { response, since }] of this.#unfinished) {
       if (since > latest) return;
       this.#unfinished.delete(request);
@@ -110,7 +110,7 @@ function endOnceSent(stream: ServerHttp2Stream, turns: number): void {
 const isAnswered = ({ state }: ServerHttp2Stream): boolean =>
   state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_LOCAL;
 
-/** Ends a stream and its connection, which first finishes other streams. */
+/** Ends a stream, and closes its connection when the connection's other streams have finished. */
 function endStream(stream: ServerHttp2Stream): void {
   // The client may have ended the stream and started others.
   if (!stream.closed) {

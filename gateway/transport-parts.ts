@@ -8,7 +8,7 @@ import type { HeaderReader, Peer, ResolvePeer } from "./peer.ts";
 import type { Problems } from "./problems.ts";
 import type { SlowBodies } from "./slow-bodies.ts";
 
-/** Shared parts of all transports (REST, Connect, gRPC, WebSocket). */
+/** Parts that all transports share (REST, Connect, gRPC, WebSocket, MCP). */
 export interface TransportParts {
   readonly dispatcher: CallDispatcher;
   readonly problems: Problems;

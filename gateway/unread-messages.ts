@@ -34,7 +34,7 @@ export function readMessage(desc: DescMessage, bytes: Uint8Array, bounds: JsonBo
   }
 }
 
-/** Returns the fault of a JSON message with too many keys or elements. */
+/** Returns the fault of a JSON message with too many keys or elements, if any. */
 export function keysBeyond(text: string, bounds: JsonBounds): string | undefined {
   const excess = excessOf(text, bounds);
   return excess && `has more than ${excess}`;
@@ -52,7 +52,7 @@ export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonB
     const reader = new BinaryReader(bytes);
     return countFields(nestedIn(desc), reader, reader.len, 0, max) > max ? `has more than ${max} fields` : undefined;
   } catch {
-    // A message that cannot be counted cannot be parsed either.
+    // A message that cannot be counted cannot be parsed either, and the parser reports the fault.
     return undefined;
   }
 }

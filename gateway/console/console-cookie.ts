@@ -5,15 +5,18 @@ import { hostName, isLoopback } from "../../src/platform/loopback.ts";
 
 /** The cookie that holds the refresh token of the console's login. */
 export interface ConsoleCookie {
-  /** Returns the token of a request. */
+  /** Returns the token in the cookie of a request, if any. */
   read(request: FastifyRequest): string | undefined;
-  /** Returns the Set-Cookie header for a token; without one, the header that deletes the cookie. */
+  /** Returns the Set-Cookie header that stores `token`, or that deletes the cookie if `token` is undefined. */
   write(token: string | undefined): string;
 }
 
 const day = 86_400;
 
-/** Returns the origin of the requested address. Behind a proxy that ends TLS, the address is PUBLIC_URL's. */
+/**
+ * Returns the origin of the requested address. If the host is that of PUBLIC_URL, returns the origin of PUBLIC_URL,
+ * because a proxy may have terminated TLS.
+ */
 function originOf({ raw }: FastifyRequest, publicUrl: URL): string {
   const host = String(raw.headers[":authority"] ?? raw.headers.host).toLowerCase();
   if (host === publicUrl.host) return publicUrl.origin;
@@ -22,9 +25,9 @@ function originOf({ raw }: FastifyRequest, publicUrl: URL): string {
 }
 
 /**
- * Returns the cookie for the address of a request. Over https, its name has the prefix `__Host-`. Over http on
- * loopback, browsers drop such cookies, and send cookies to all ports, so the name contains the port. Over other http
- * there is no cookie.
+ * Returns the cookie for the origin of a request. Over https, its name has the prefix `__Host-`. Over http on loopback,
+ * browsers refuse this prefix and send cookies to all ports, so the name contains the port. Over http on other hosts,
+ * returns undefined.
  */
 export function cookieFor(request: FastifyRequest, config: Pick<Config, "publicUrl">): ConsoleCookie | undefined {
   const { protocol, host, port } = new URL(originOf(request, new URL(config.publicUrl)));
@@ -45,7 +48,10 @@ function createCookie(name: string, attributes: string, seconds: number): Consol
   };
 }
 
-/** Throws unless the request comes from a page of the console. SameSite alone would admit pages of other ports. */
+/**
+ * Throws unless the request comes from a page of the console. SameSite alone would also allow pages on other ports of
+ * the host.
+ */
 export function assertFromConsole(request: FastifyRequest, config: Pick<Config, "publicUrl">): void {
   const { headers } = request;
   const site = headers["sec-fetch-site"];

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Prices } from "../../src/platform/tier-prices.ts";
 
-/** Encodings of an asset, all in memory: 1 MB altogether. */
+/** An asset of the console in its encodings. All assets together take about 1 MB of memory. */
 export interface ConsoleAsset {
   readonly type: string;
   readonly plain: Buffer;
@@ -11,7 +11,7 @@ export interface ConsoleAsset {
 
 /** The built console. */
 export interface ConsoleFiles {
-  /** Returns the page, which is the same for all paths, with the nonce of one response. */
+  /** Returns the HTML page, which is the same for all paths, with the nonce of one response. */
   pageWith(nonce: string): string;
   /** Paths of pages, with parameters such as `/sessions/$id`. */
   readonly paths: readonly string[];
@@ -26,14 +26,14 @@ const types: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** Facts of the service that the pages of the console show. */
+/** Values of the service that the pages of the console show. */
 export interface ConsoleFacts {
   /** URL of the demo page, if there is one. */
   readonly demoUrl: string | undefined;
   readonly prices: Prices;
 }
 
-/** Reads the built console. Returns undefined if it was not built. */
+/** Reads the built console. Returns undefined if the console was not built. */
 export function readConsole({ demoUrl = "", prices }: ConsoleFacts): ConsoleFiles | undefined {
   if (!existsSync(new URL("index.html", built))) return undefined;
   const page = readFileSync(new URL("index.html", built), "utf8")

@@ -11,7 +11,7 @@ import { peerOf, type TransportParts } from "../transport-parts.ts";
 import { assertFromConsole, cookieFor } from "./console-cookie.ts";
 import { createHostCheck } from "./mount-console.ts";
 
-/** Requests of an address per minute. A login is renewed every 15 minutes, and by each new page. */
+/** Requests per minute and client address. The console renews its login every 15 minutes and when a page loads. */
 const perMinute = { bucket: "console", capacity: 30, refillPerSecond: 0.5 };
 
 const maxBody = 4_096;
@@ -33,7 +33,7 @@ export function createConsoleAdmission({ transport, config, clock }: ConsoleSess
     const [own] = buckets.take(owner, [perMinute], clock.now());
     for (const state of [transport.dispatcher.drawForDocument(clientAddress), own]) {
       if (state === undefined || state.allowed) continue;
-      // The header must name one of the four public buckets.
+      // The headers must name one of the four public buckets, so they show `global` without tokens.
       const { capacity } = transport.dispatcher.peekAddress(clientAddress);
       reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
       refuseEmpty(state, "your address");
@@ -42,7 +42,10 @@ export function createConsoleAdmission({ transport, config, clock }: ConsoleSess
   };
 }
 
-/** Reads a JSON body whose members must be strings. Throws for members other than `members`. */
+/**
+ * Reads a JSON object whose values must be strings. Throws `validation-failed` for another value, or for a name that is
+ * not in `members`.
+ */
 export function readStrings(body: unknown, members: readonly string[]): Readonly<Record<string, string | undefined>> {
   const faults: FieldFault[] = [];
   const json = body instanceof Buffer ? parseJson(body, faults) : undefined;
@@ -58,14 +61,14 @@ export function readStrings(body: unknown, members: readonly string[]): Readonly
 }
 
 /**
- * Mounts the login of the console: a refresh token in a cookie that scripts cannot read. POST spends the given token,
- * else the cookie's, and returns an access token. DELETE ends the login.
+ * Mounts the login of the console, whose refresh token is in a cookie that scripts cannot read. POST exchanges the
+ * refresh token of the body, or else of the cookie, for an access token. DELETE ends the login.
  */
 export function mountConsoleSession(rest: FastifyInstance, parts: ConsoleSessionParts): void {
   const { transport, config } = parts;
   const onRequest = createConsoleAdmission(parts);
 
-  /** Calls the service as any client would, for the same client address. */
+  /** Sends a request to the REST API with the client address of `request`. */
   async function post(request: FastifyRequest, url: string, body: object, token?: string) {
     const { clientAddress } = peerOf(request.raw, transport);
     const answer = await rest.inject({

@@ -7,14 +7,17 @@ import { forwardingHeaders } from "../peer.ts";
 import { peerOf } from "../transport-parts.ts";
 import { type ConsoleSessionParts, createConsoleAdmission, readStrings } from "./console-session.ts";
 
-/** Offer to the first person to become the owner of the developer account. */
+/** Data of the page on which the first person becomes the owner of the developer account. */
 export interface FirstRunOffer {
   readonly firstRun: FirstRun;
-  /** Token that the printed link has in its fragment. */
+  /** Token in the fragment of the printed link. */
   readonly token: string;
 }
 
-/** Returns the token of a start: 128 bits derived from its secret. A restarted gateway accepts the same token. */
+/**
+ * Derives the token (128 bits) from a secret of the supervisor. A gateway that restarts accepts the same token; a
+ * supervisor that restarts has another secret.
+ */
 export function firstRunToken(linkSecret: string): string {
   return createHmac("sha256", linkSecret).update("first run").digest().subarray(0, 16).toString("base64url");
 }

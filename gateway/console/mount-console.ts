@@ -10,7 +10,8 @@ import type { ConsoleFiles } from "./console-files.ts";
 const consolePath = "/console";
 
 /**
- * Prefix of links in mails, which redirect to pages of the console. Browsers keep the fragment, which has the token.
+ * Path prefix of links in mails. The links redirect to pages of the console. Browsers keep the fragment, which contains
+ * the token.
  */
 const mailPath = "/auth";
 
@@ -29,7 +30,7 @@ export function mountConsole(rest: FastifyInstance, config: Pick<Config, "public
     const accepted = request.headers["accept-encoding"] ?? "";
     reply.headers({
       "content-type": asset.type,
-      // The name has a hash of the content.
+      // The file name contains a hash of the content.
       "cache-control": "public, max-age=31536000, immutable",
       vary: "Accept-Encoding",
       "x-content-type-options": "nosniff",
@@ -40,7 +41,10 @@ export function mountConsole(rest: FastifyInstance, config: Pick<Config, "public
   });
 }
 
-/** Returns a check that refuses hosts other than PUBLIC_URL's and loopback names, as a defence against DNS rebinding. */
+/**
+ * Returns a check that throws `forbidden` for hosts other than that of PUBLIC_URL and loopback names, as a defence
+ * against DNS rebinding.
+ */
 export function createHostCheck(config: Pick<Config, "publicUrl">): (request: FastifyRequest) => void {
   const isServiceName = namesOfService(config);
   return ({ raw }) => {
