@@ -12,12 +12,15 @@ export const inputSchema = ({ input: properties, required }: Tool) =>
 const ajv = new Ajv({ strict: false, logger: false, allErrors: true });
 const validators = new WeakMap<Tool, ValidateFunction>();
 
-/** Maximum nesting of an argument. */
+/** Maximum nesting of the arguments of a call. */
 const deepest = 64;
 
-/** Returns the fault of a text that cannot be stored, or of an argument that is nested too deeply. */
+/**
+ * Returns the first fault in the contents of arguments, if any: a text or name that cannot be stored, or too deep
+ * nesting.
+ */
 function findContentFault(args: JsonObject): FieldFault | undefined {
-  // Not recursive, because the nesting of arguments is checked here.
+  // A loop instead of a recursion, because the nesting of arguments is not yet limited.
   const found: { field: string; value: unknown; depth: number }[] = [{ field: "", value: args, depth: 0 }];
   for (const { field, value, depth } of found) {
     const message = typeof value === "string" ? textFault(value) : undefined;
@@ -25,8 +28,8 @@ function findContentFault(args: JsonObject): FieldFault | undefined {
     if (typeof value !== "object" || value === null) continue;
     if (depth > deepest) return { field, message: `must have at most ${deepest} levels` };
     for (const [name, inner] of Object.entries(value)) {
-      const place = { field: depth === 0 ? name : field, depth: depth + 1 };
-      found.push({ ...place, value: inner }, { ...place, value: name });
+      const position = { field: depth === 0 ? name : field, depth: depth + 1 };
+      found.push({ ...position, value: inner }, { ...position, value: name });
     }
   }
   return undefined;

@@ -12,7 +12,7 @@ import type { Peer } from "../peer.ts";
 import type { TransportParts } from "../transport-parts.ts";
 import type { ToolContext } from "./tool.ts";
 
-/** Milliseconds that a tool call may take. Clients give up after 60 s. */
+/** Maximum milliseconds of a tool call, and of each method call within it. Common clients stop waiting after 60 s. */
 export const longestCall = 44_000;
 
 /** Client of one request, and the buffer that counts the bytes held for its calls. */
@@ -21,10 +21,10 @@ export interface Caller {
   readonly buffer: ClientBuffer | undefined;
 }
 
-/** Calls a method as a client. The signal cancels the call. */
+/** Returns a function that calls methods as a client. `signal` cancels the calls, except those with `isKept`. */
 export type CallMethod = (caller: Caller, signal: AbortSignal | undefined) => ToolContext["call"];
 
-/** Creates calls of the registry's methods, which pass through all policies as those of other transports do. */
+/** Creates calls of the methods of `services`. The calls pass through all policies, as those of other transports do. */
 export function createMethodCalls(
   services: readonly ServedService[],
   { dispatcher }: Pick<TransportParts, "dispatcher">,

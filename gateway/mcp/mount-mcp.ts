@@ -21,10 +21,10 @@ const mcpPath = "/mcp";
 
 export const mcpRoute: RestRoute = { verb: "POST", hasHead: false, template: parseTemplate(mcpPath) };
 
-/** Maximum bytes of a message. The longest is a call of `act` with texts to type. */
+/** Maximum bytes of a message. The longest messages are calls of `act` with texts to type. */
 const longestMessage = 262_144;
 
-/** Creates the server of one request. */
+/** Creates the MCP server that handles one request. */
 export type CreateMcpServer = (client: McpClient) => Server | McpServer;
 
 export interface McpParts {
@@ -32,7 +32,7 @@ export interface McpParts {
   readonly config: Pick<Config, "publicUrl">;
   readonly cors: Cors;
   readonly log: Log;
-  /** Loads the tools. Called at the first request. */
+  /** Loads the function that creates servers. Called at the first request. */
   readonly loadServer: () => Promise<CreateMcpServer>;
 }
 
@@ -60,7 +60,10 @@ interface RpcMessage {
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Returns whether a message calls a tool. The methods that the tool calls then draw the tokens. */
+/**
+ * Returns whether a message calls a tool. No token is drawn for the message itself, because the methods that the tool
+ * calls draw tokens.
+ */
 const isToolCall = ({ method, id, params }: RpcMessage): boolean =>
   method === "tools/call" &&
   (typeof id === "string" || typeof id === "number") &&
@@ -92,7 +95,10 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
     );
   }
 
-  /** Refuses other hosts and pages of other origins, as a defence against DNS rebinding. */
+  /**
+   * Throws `forbidden` for other hosts and for pages of origins that are not allowed, as a defence against DNS
+   * rebinding.
+   */
   function assertHostAndOrigin({ raw }: FastifyRequest): void {
     const { origin } = raw.headers;
     const host = raw.headers[":authority"] ?? raw.headers.host;
@@ -187,7 +193,7 @@ function readMessage(body: unknown): RpcMessage {
   return message;
 }
 
-/** Returns the headers that belong to the protocol. */
+/** Returns the headers that the MCP handler reads: `mcp-*`, Accept and Content-Type. */
 function mcpHeaders({ headers }: FastifyRequest): [string, string][] {
   return Object.entries(headers).flatMap(([name, value]) =>
     typeof value === "string" && (/^mcp-/.test(name) || name === "accept" || name === "content-type")

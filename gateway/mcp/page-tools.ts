@@ -13,10 +13,13 @@ import { defineTool, integer, pageOutput, sessionId, type ToolResult, text } fro
 /** Tokens of a page description: default and maximum. */
 const tokens = { usual: 4_000, max: 8_000 };
 
-/** Minimum bytes per token of a page description, for a limit in tokens. */
+/**
+ * Assumed bytes per token of a page description, to convert a limit in tokens to bytes. Most descriptions have more
+ * bytes per token.
+ */
 const bytesPerToken = 3;
 
-/** Bytes of a page description's head, which are not available for the snapshot. */
+/** Bytes reserved for the part of a page description before the snapshot. */
 const headBytes = 1_000;
 
 /** Maximum bytes of a snapshot. */
@@ -27,7 +30,7 @@ const maxTokens = { max_tokens: integer("of the page shown; default 4000", 1_000
 const bytesOf = (tokenLimit: number | undefined): number =>
   Math.min((tokenLimit ?? tokens.usual) * bytesPerToken - headBytes, longestSnapshot);
 
-/** Returns a hint how to see the rest of the page, if the snapshot is truncated. */
+/** Returns a hint on how to see the rest of the page if the snapshot is truncated, otherwise "". */
 const truncationHint = ({ truncated }: Observation): string =>
   truncated ? `\nThe rest is left out: scroll, call observe with find, or with max_tokens up to ${tokens.max}.` : "";
 

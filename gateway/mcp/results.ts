@@ -19,14 +19,14 @@ export function toResult({ structured, text, picture, links = [] }: ToolResult):
   };
 }
 
-/** Name of the request that shows a link to the user. */
+/** Name of the input request that shows a link to the user. */
 export const linkKey = "link";
 
 /** Asks the client to show a link to its user, and to repeat the call. */
 export const toInputRequest = ({ url, message, state }: NonNullable<ToolResult["ask"]>): InputRequiredResult =>
   inputRequired({ inputRequests: { [linkKey]: inputRequired.elicitUrl({ url, message }) }, requestState: state });
 
-/** Next step after errors whose details may not name it. */
+/** Next step for the model after an error, because the detail of the error may name none. */
 const nextSteps: Partial<Record<ErrorSlug, string>> = {
   "not-found": "use an id from an earlier result",
   "session-destroyed": "the session has ended: call start_session",
@@ -36,7 +36,7 @@ const nextSteps: Partial<Record<ErrorSlug, string>> = {
   forbidden: "tell the person which permission the API key lacks",
 };
 
-/** Converts a failure to an error result, with the next step for the model. */
+/** Converts a failure to an error result, with the next step for the model. `besides` contains further members. */
 export function toErrorResult(failure: Failure, requestId: string, besides: object = {}): CallToolResult {
   const { slug, detail = errorTable[slug].about, errors, retryAfter } = failure;
   const next = nextSteps[slug];

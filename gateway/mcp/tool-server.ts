@@ -27,12 +27,12 @@ When only a person can continue (a login, a second factor, a bot check, a paymen
 /** Milliseconds for which clients may cache the list of tools. */
 const listTtl = 300_000;
 
-/** Client of one request. */
+/** Client that sent a request. */
 export interface McpClient extends Caller {
   readonly principal: Principal;
   /** Aborts when the client has closed the response. */
   readonly closed: AbortSignal;
-  /** Draws a token of the `global` bucket. Throws `rate-limited`. */
+  /** Draws a token of the `global` bucket. Throws `rate-limited` if the bucket is empty. */
   draw(): Promise<void>;
 }
 
@@ -53,10 +53,11 @@ type Elicitation = Pick<ToolContext, "opensLinks" | "answered">;
 
 /**
  * Reads the elicitation of a request. Clients of revision 2026-07-28 send their capabilities with each request. Clients
- * of revision 2025-11-25 send them once per connection, and a stateless server does not store them.
+ * of revision 2025-11-25 send them once per connection, which a stateless server does not store, so such clients count
+ * as unable to show links.
  */
 function readElicitation({ envelope, inputResponses, requestState }: ServerContext["mcpReq"]): Elicitation {
-  // The package has validated the envelope, whose type has no keys.
+  // The MCP package has validated the envelope, but its type declares no members.
   const capabilities = Reflect.get(envelope ?? {}, CLIENT_CAPABILITIES_META_KEY) as ClientCapabilities | undefined;
   const state: unknown = requestState();
   const response = inputResponses?.[linkKey];
@@ -85,7 +86,10 @@ function describeTool(tool: Tool) {
   };
 }
 
-/** Returns a function that creates a server for a request. The protocol has no sessions that could share a server. */
+/**
+ * Returns a function that creates a server for each request, because the protocol has no sessions that could share a
+ * server.
+ */
 export function createToolServer(parts: ToolServerParts): (client: McpClient) => Server {
   const { tools, callMethod, problems, publicUrl, stopped, metrics } = parts;
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
@@ -109,7 +113,10 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
     return result.ask && elicitation.opensLinks ? toInputRequest(result.ask) : toResult(result);
   }
 
-  /** Returns the running sessions after an error about an unknown session or too many sessions; otherwise nothing. */
+  /**
+   * Returns the running sessions after an error about an unknown session or too many sessions. Returns an empty object
+   * after other errors, or if the sessions cannot be listed.
+   */
   async function describeSessions(client: McpClient, slug: string, args: JsonObject): Promise<object> {
     const isAbout = slug === "concurrency-limit" || (slug === "not-found" && args.session_id !== undefined);
     if (!isAbout) return {};
@@ -155,7 +162,10 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
   };
 }
 
-/** Validates arguments. Draws a token if they are invalid, because the call then reaches no method that draws. */
+/**
+ * Validates arguments. If they are invalid, draws a token, because the call reaches no method that draws, and throws
+ * the fault.
+ */
 async function drawIfInvalid(client: McpClient, tool: Tool, args: JsonObject): Promise<void> {
   try {
     validateArguments(tool, args);

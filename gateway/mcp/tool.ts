@@ -1,7 +1,7 @@
 import type { DescMethodUnary, JsonObject, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Principal } from "../../src/kernel/call.ts";
 
-/** One call of a tool. */
+/** Context of one tool call: its signals, its client, and access to methods. */
 export interface ToolContext {
   /** Aborts when the client has closed the response. */
   readonly closed: AbortSignal;
@@ -15,7 +15,7 @@ export interface ToolContext {
   readonly opensLinks: boolean;
   /** The user's answer to the link of an earlier result: the `state` of its `ask`, and whether the user agreed. */
   readonly answered: { readonly state: string; readonly isAccepted: boolean } | undefined;
-  /** Calls a method of the registry as the client, through all policies. `isKept` methods run even if `signal` aborts. */
+  /** Calls a method as the client, through all policies. With `isKept`, the call continues when `signal` aborts. */
   call<M extends DescMethodUnary>(
     method: M,
     request: MessageInitShape<M["input"]>,
@@ -62,7 +62,10 @@ interface ToolFields {
   readonly description: string;
   /** Properties of the structured result. */
   readonly output: Readonly<Record<string, PropertySchema>>;
-  /** Whether the tool changes nothing, may destroy something, or has no further effect when repeated. */
+  /**
+   * `readOnly`: the tool changes nothing. `destructive`: it may destroy something. `idempotent`: a repeated call has no
+   * further effect.
+   */
   readonly hints: { readonly readOnly?: true; readonly destructive?: true; readonly idempotent?: true };
 }
 
@@ -87,7 +90,7 @@ export function defineTool<const P extends Readonly<Record<string, PropertySchem
 
 const describe = <T extends string>(type: T, description: string) => ({ type, description }) as const;
 
-/** Creates the schema of a property. */
+/** Creates the schema of a text. */
 export const text = (description: string) => describe("string", description);
 export const integer = (description: string, minimum: number, maximum: number) =>
   ({ type: "integer", description, minimum, maximum }) as const;

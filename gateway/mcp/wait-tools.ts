@@ -18,7 +18,7 @@ import {
   text,
 } from "./tool.ts";
 
-/** Seconds to wait for a person: default and bounds. */
+/** Seconds to wait for a person: minimum, default and maximum. */
 const personWait = { least: 60, usual: 600, max: 3_600 };
 
 /** Milliseconds between checks of whether a person has control. */
@@ -35,11 +35,14 @@ function afterLink({ state: handle, isAccepted }: NonNullable<ToolContext["answe
   return { structured: { status: "waiting_for_person", handle, next: "call wait with this handle until done" } };
 }
 
-/** Returns the control epoch after a person has taken control and handed it back. */
+/**
+ * Returns the control epoch that is reached when a person has taken control and handed it back. Both changes increase
+ * the epoch by 1.
+ */
 const handbackEpoch = (control: Control | undefined): number =>
   (control?.controlEpoch ?? 0) + (control?.state === human ? 1 : 2);
 
-/** Creates the tools that read the time. */
+/** Creates the tools `ask_person` and `wait`, which need the current time. */
 export function createWaitTools(clock: Pick<Clock, "now">) {
   const askPersonTool = defineTool({
     name: "ask_person",
@@ -65,7 +68,10 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
     },
   });
 
-  /** Waits until the control epoch is at least `epoch` and no person has control, or until the time `until`. */
+  /**
+   * Waits up to `ms` milliseconds for a person to hand back control: until the control epoch is at least `epoch` and no
+   * person has control. Reports `timed_out` if no person has control at the time `until`, in ms since the epoch.
+   */
   async function waitForPerson({ call, signal }: ToolContext, id: string, epoch: number, until: number, ms: number) {
     const handle = `person/${epoch}/${until}`;
     const pollUntil = clock.now() + ms;

@@ -8,7 +8,10 @@ import type {
 /** Returns the comment of a proto element by full name, such as `pilothouse.v1.Session.status`, or "". */
 export type Comments = (fullName: string) => string;
 
-/** Returns the comments of the descriptor image of `npm run generate`. The generated code has none. */
+/**
+ * Reads the comments from the descriptor image that `npm run generate` writes, because the generated code contains
+ * none.
+ */
 export function readComments(image: FileDescriptorSet): Comments {
   const comments = new Map<string, string>();
   for (const file of image.file) {
@@ -31,7 +34,10 @@ function tidy(comment: string): string {
     .join("\n\n");
 }
 
-/** Yields every commented element with its path of field numbers (SourceCodeInfo.Location in descriptor.proto). */
+/**
+ * Yields every element that can have a comment, with its path of field numbers (SourceCodeInfo.Location in
+ * descriptor.proto).
+ */
 function* elementsOf(file: FileDescriptorProto): Generator<[fullName: string, path: string]> {
   for (const [i, message] of file.messageType.entries()) {
     yield* elementsOfMessage(message, file.package, `4.${i}`);

@@ -14,7 +14,7 @@ import { describeOperation, describeWebSocket, type OperationContext } from "./o
 import { ProblemCatalogue } from "./problem-responses.ts";
 import { findRequestUses } from "./request-uses.ts";
 
-/** Contents of the document that are not part of the contract. */
+/** Inputs of the document besides the descriptors of the services. */
 export interface OpenApiOptions {
   /** Public URL of the service. */
   readonly publicUrl: string;
@@ -33,7 +33,7 @@ JSON up to 1 MiB (16 KiB where no bearer is needed), with at most 5,000 keys and
 
 Every error is a problem document (RFC 9457): decide by its \`type\`, which is also the address of a page that explains it.`;
 
-/** Builds the OpenAPI 3.1 document of the REST methods of the services. */
+/** Builds the OpenAPI 3.1 document of services: their REST methods, WebSockets, webhooks and stream events. */
 export function buildOpenApi(services: readonly ServedService[], options: OpenApiOptions): OpenApiDocument {
   const { publicUrl, errorsBase, version, comments } = options;
   const schemas = new SchemaCatalogue(comments, findRequestUses(services));

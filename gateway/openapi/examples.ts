@@ -20,7 +20,8 @@ const nothing: ReadonlySet<string> = new Set();
 const time = "2026-01-31T12:00:00.000Z";
 
 /**
- * Returns an example request: its required members and every field with an example. Oneofs show the first alternative.
+ * Returns an example request: its required members and every field with an example, except the members in `omit`.
+ * Oneofs show the first alternative.
  */
 export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = nothing): JsonObject {
   const whole = onlyOneof(desc);
@@ -39,7 +40,9 @@ export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = no
   return json;
 }
 
-/** Returns an example request for each alternative of a oneof or of an enum named `kind`. */
+/**
+ * Returns an example request for each alternative of the message's oneofs, or for each value of its enum field `kind`.
+ */
 export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kind: string, example: { value: Json }][] {
   const whole = requestExample(desc, omit);
   return desc.members.flatMap((member) => {
@@ -63,7 +66,7 @@ export function requestMember(member: DescField | DescOneof, needed: boolean): J
   return fieldExample(member) ?? (needed ? wrap(member, placeholderFor(member, requestExample)) : undefined);
 }
 
-/** Returns an example response. Optional members appear only if they have an example. */
+/** Returns an example response. Members that a response may omit appear only if they have an example. */
 export function responseExample(desc: DescMessage, seen: ReadonlySet<DescMessage> = new Set()): JsonObject {
   const inner = (message: DescMessage) => responseExample(message, new Set([...seen, desc]));
   const whole = onlyOneof(desc);
@@ -103,7 +106,10 @@ function fieldExample(field: DescField): Json | undefined {
   return readOption(field, text);
 }
 
-/** Parses the option value of a field: JSON, or the text itself for text fields. */
+/**
+ * Parses an option that contains a value of a field, such as `example`. The option is JSON, or the text itself for
+ * strings, bytes, enums and timestamps.
+ */
 export function readOption(field: DescField, text: string): Json {
   const isText =
     field.enum !== undefined ||
@@ -113,7 +119,10 @@ export function readOption(field: DescField, text: string): Json {
   return field.fieldKind !== "list" && field.fieldKind !== "map" && isText ? text : (JSON.parse(text) as Json);
 }
 
-/** Returns an example id for a path, from the response of the method, else of another method of the service. */
+/**
+ * Returns an example of a path parameter: of the field itself, else of the id that the field refers to, else of an id
+ * in a response of the service.
+ */
 export function pathExample(field: DescField, method: DescMethod): string {
   const methods = [method, ...method.parent.methods].filter(({ methodKind }) => methodKind === "unary");
   const ids = methods.map(({ output }) => output.fields.find(({ name }) => name === "id"));

@@ -22,7 +22,7 @@ export const responseHeaders = {
     schema: { type: "string" },
   },
   "Retry-After": {
-    description: "Seconds after which to try again, where that is known.",
+    description: "Seconds to wait before the next attempt, if known.",
     schema: { type: "integer", minimum: 0 },
   },
   "Idempotency-Replayed": {
@@ -42,7 +42,8 @@ export const headerParameters = {
   RequestTimeout: {
     name: "X-Request-Timeout-Ms",
     in: "header",
-    description: "Milliseconds that you wait for the response. Operations that serve only this request then end.",
+    description:
+      "Milliseconds that you wait for the response. Afterwards, operations that serve only this request are cancelled.",
     schema: { type: "integer", minimum: 1, maximum: 600_000 },
   },
   IdempotencyKey: {
@@ -104,7 +105,7 @@ export const deliveryHeaders: readonly Parameter[] = [
   deliveryHeader("X-Service-Event-Type", "Type of the event.", { type: "string" }, "session.completed"),
   deliveryHeader(
     "X-Service-Emitted-At",
-    "When the event happened, in seconds since 1970. It is not what is signed.",
+    "When the event happened, in seconds since 1970. The signature covers its own time `t` instead.",
     { type: "integer" },
     1_764_000_000,
   ),
@@ -117,7 +118,7 @@ export const deliveryHeaders: readonly Parameter[] = [
   ),
   deliveryHeader(
     "webhook-id",
-    "The event's identifier, as Standard Webhooks has it.",
+    "Identifier of the event, in the header of Standard Webhooks.",
     { type: "string" },
     "evt_01jd2z5r1v7k9m3q8t4w6x0y2b",
   ),
@@ -136,7 +137,10 @@ export function referToParameter(name: keyof typeof headerParameters): Reference
   return { $ref: `#/components/parameters/${name}` };
 }
 
-/** Returns a reference to the parameter of a header in a method's option `headers`. */
+/**
+ * Returns a reference to the parameter of a header, by the header's name in a method's option `headers`. Throws if
+ * `headerParameters` lacks the header.
+ */
 export function referToParameterNamed(header: string): Reference {
   const component = Object.entries<Parameter>(headerParameters).find(([, { name }]) => name === header)?.[0];
   if (component === undefined) throw new Error(`expected a description of the header ${header} in headerParameters`);

@@ -45,17 +45,17 @@ export class SchemaCatalogue {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Adds a schema that has no descriptor. */
+  /** Adds a schema that has no descriptor, and returns a reference. */
   add(name: string, schema: JsonSchema): Reference {
     return this.#once(name, "no descriptor", () => schema);
   }
 
-  /** Returns a reference to a request message, without the fields of its path. */
+  /** Returns a reference to the schema of a request message, which omits the fields that the path sets. */
   request(desc: DescMessage): Reference {
     return this.#once(nameOf(desc, "request"), `request ${desc.typeName}`, () => this.#object(desc, "request"));
   }
 
-  /** Returns a reference to a response message. */
+  /** Returns a reference to the schema of a response message. */
   response(desc: DescMessage): Reference {
     const make = (): JsonSchema => {
       const schema = this.#object(desc, "response");
@@ -201,8 +201,8 @@ export class SchemaCatalogue {
 }
 
 /**
- * Describes a problem, whose extensions are siblings of its other members (rest-json/writer.ts). Nearly all extensions
- * depend on the problem type.
+ * Returns the schema of a problem without `extensions`, whose entries are members of the problem document itself
+ * (rest-json/writer.ts). Nearly all of them depend on the problem type.
  */
 function problemSchema(whole: JsonSchema): JsonSchema {
   const { extensions: _, ...properties } = whole.properties ?? {};
@@ -215,8 +215,8 @@ function problemSchema(whole: JsonSchema): JsonSchema {
 }
 
 /**
- * Avoids names that client generators use: types called `<operationId>Response`, and variables named after a schema,
- * which may clash with a field of the schema.
+ * Returns the name of a message's schema. Avoids names that client generators use: types called
+ * `<operationId>Response`, and variables named after a schema, which may clash with a field of the schema.
  */
 function nameOf({ name, field }: DescMessage, direction: Direction): string {
   if (direction === "request") return name.endsWith("Request") ? name : `${name}Input`;

@@ -139,7 +139,7 @@ export interface OpenApiDocument {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly webhooks?: Readonly<Record<string, PathItem>>;
-  /** Events of event streams that are not delivered to webhooks, described as webhooks. */
+  /** Events of event streams that are not delivered to webhooks. They are described as webhooks are. */
   readonly "x-stream-events"?: Readonly<Record<string, PathItem>>;
   /** Bidirectional methods by path, since OpenAPI cannot describe WebSockets. */
   readonly "x-websockets"?: Readonly<Record<string, WebSocketOperation>>;

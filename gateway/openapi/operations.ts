@@ -91,9 +91,9 @@ function introduce(served: ServedMethod, { comments }: OperationContext): Introd
  * Returns notes for the callers of a method: the requirements of policies, and whether the method runs to completion.
  */
 function callNotes(served: ServedMethod): string[] {
-  const asked = policiesOf(served).map((policy) => policy.describe?.(served) ?? "");
+  const requirements = policiesOf(served).map((policy) => policy.describe?.(served) ?? "");
   const notes = [
-    ...asked,
+    ...requirements,
     served.rules.runsToCompletion && "Runs to completion even if the client disconnects.",
   ].filter(Boolean);
   return notes.length > 0 ? [notes.join(" ")] : [];

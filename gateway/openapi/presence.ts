@@ -9,12 +9,15 @@ export function requiredMembers(desc: DescMessage): Set<string> {
   return new Set(missing.filter((field) => desc.members.some(({ name }) => name === field)));
 }
 
-/** Returns the members present in every response: all members except `optional` fields that are not nullable. */
+/** Returns the members that are present in every response. */
 export function writtenMembers(desc: DescMessage): Set<string> {
   return new Set(desc.members.filter(isAlwaysWritten).map(({ name }) => name));
 }
 
-/** Returns whether responses always contain a member. Oneofs are always present; enums with a default are not. */
+/**
+ * Returns whether responses always contain a member: oneofs, and fields that are nullable or not `optional`. Enums with
+ * a default may be absent.
+ */
 export function isAlwaysWritten(member: DescField | DescOneof): boolean {
   if (member.kind === "oneof") return true;
   if (member.fieldKind === "enum" && getOption(member, default_value) !== "") return false;

@@ -13,7 +13,9 @@ import type { SchemaCatalogue } from "./json-schema.ts";
 import type { Json, JsonSchema, MediaType, Reference, Response } from "./model.ts";
 import { pascalCase } from "./operation-names.ts";
 
-/** Returns the problems that a method can raise: its own, and those of its policies. */
+/**
+ * Returns the problems that requests to a method can result in: of the method, of its policies and of the transports.
+ */
 export function problemsOf(served: ServedMethod): ErrorSlug[] {
   // Raised by transports: a malformed request, X-Request-Timeout-Ms, and unexpected errors.
   const slugs = new Set<ErrorSlug>(["bad-request", "session-timeout", "internal"]);

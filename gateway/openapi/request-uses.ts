@@ -7,14 +7,16 @@ import { parseTemplate } from "../rest/template.ts";
 export interface RequestUse {
   /** Fields set by the path, which the body omits. */
   readonly inPath: ReadonlySet<string>;
-  /** Fields of a PATCH that null clears. */
+  /** Fields that null clears in a PATCH. */
   readonly clearable: ReadonlySet<string>;
 }
 
 /** Uses of request messages, by type name. */
 export type RequestUses = ReadonlyMap<string, RequestUse>;
 
-/** Derives the use of each request from the routes. Throws if two routes use a message differently. */
+/**
+ * Derives the use of each request from the routes. Throws if the paths of two routes set different fields of a message.
+ */
 export function findRequestUses(services: readonly ServedService[]): RequestUses {
   const uses = new Map<string, RequestUse>();
   for (const served of services.flatMap(({ methods }) => methods)) {

@@ -11,18 +11,18 @@ export interface DemoSession {
   readonly linkSecret: string;
 }
 
-/** Permissions of the view link. */
+/** Request for the view link. */
 const link = { control: true, name: "Guest" };
 
 /**
- * Mounts a page that opens the demo in a session and redirects to its view link. Returns the path. The path is secret
- * because a GET creates a session here, which other pages in the browser must not trigger.
+ * Mounts a path at which GET opens the demo page in a session and redirects to the session's view link. Returns the
+ * path. The path is secret because the GET creates a session, which other web pages must not trigger.
  */
 export function mountDemoSession(fastify: FastifyInstance, { demoUrl, key, linkSecret }: DemoSession): string {
   const path = `/try/${linkSecret}`;
   let session: string | undefined;
 
-  /** Calls the service as any client would. */
+  /** Sends a request to the REST API with the developer's API key. */
   async function post(url: string, body: object) {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const answer = await fastify.inject({ method: "POST", url, headers, payload: JSON.stringify(body) });

@@ -23,8 +23,8 @@ const listHeaders = pageHeadersFor(style + ownStyle, "");
 export const outboxPath = (key: string): string => `/dev/mail?key=${key}`;
 
 /**
- * Mounts the outbox of embedded mode, as HTML for browsers and as JSON for other clients. The outbox responds only to
- * requests from this machine with the secret of the link that the service printed.
+ * Mounts the outbox of embedded mode, as HTML for browsers and as JSON for other clients. Responds with 404 unless the
+ * request comes from this machine and contains the secret of the link that the service printed.
  */
 export async function mountOutbox(fastify: FastifyInstance, outbox: MailOutbox): Promise<void> {
   const keyHash = hashSecret(outbox.key);

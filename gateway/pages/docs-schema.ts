@@ -31,7 +31,7 @@ function found<T>(components: Readonly<Record<string, T>>, { $ref }: Reference):
   return component;
 }
 
-/** Returns the component name of a reference. */
+/** Returns the part of a reference or URI after its last slash. */
 export function lastPart(reference: string): string {
   return reference.slice(reference.lastIndexOf("/") + 1);
 }
@@ -126,7 +126,7 @@ function rulesOf(schema: JsonSchema): string {
   const { minLength, maxLength, minItems, maxItems, minProperties, maxProperties, pattern, uniqueItems } = schema;
   const { minimum, maximum, description = "" } = schema;
   const isWhole = minimum === 0 && (maximum === 2 ** 32 - 1 || maximum === Number.MAX_SAFE_INTEGER);
-  // The description of a contract enum already explains its values.
+  // The description of an enum from the protos already explains its values.
   const values = schema.enum?.filter((value) => !description.includes(`\`${value}\``)) ?? [];
   return [
     schema.const !== undefined && `Always \`${schema.const}\`.`,

@@ -8,7 +8,7 @@ export interface Documents {
   readonly docsHtml: string;
 }
 
-/** Contents of the documents. Services are given by their full names. */
+/** Input of a build. Services are given by their full names. */
 export interface DocumentsTask {
   readonly services: readonly string[];
   readonly publicUrl: string;
@@ -24,8 +24,9 @@ const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 
 const program = new URL("./documents-worker.ts", import.meta.url);
 
 /**
- * Creates the reader of the documents. The first call builds them in a thread, because building takes a second of CPU
- * time that most gateways never need. The call after a failure builds them again. `stopped` ends a build.
+ * Creates the function that returns the documents. Its first call builds the documents in a thread, because a build
+ * takes about a second of CPU time and most gateways never need the documents. After a failure, the next call builds
+ * them again. `stopped` aborts a build.
  */
 export function createDocuments(
   services: readonly ServedService[],

@@ -46,7 +46,7 @@ export function renderUnknownError(): string {
   );
 }
 
-/** Renders a problem. */
+/** Renders a problem document as a page. */
 export function renderProblem({ type, title, status, detail, instance, errors = [] }: ShownProblem): string {
   const rows = errors.map(
     ({ field, message }) => html`<tr><th scope="row"><code>${field}</code></th><td>${message}</td></tr>`,

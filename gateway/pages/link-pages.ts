@@ -62,7 +62,9 @@ function linkPage({ title, about, button, path, done }: LinkAction): string {
   return page(title, body, { style: ownStyle, script: linkScript });
 }
 
-/** Mounts the pages of links in mails that need no login. The console has the others. */
+/**
+ * Mounts the pages that open from links in mails and need no login. The console contains the pages of the other links.
+ */
 export function mountLinkPages(fastify: FastifyInstance): void {
   for (const action of actions) {
     const body = linkPage(action);

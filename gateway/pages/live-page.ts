@@ -159,7 +159,9 @@ const scriptHeaders = { "content-type": "text/javascript; charset=utf-8", "x-con
 interface LivePageOptions {
   /** Origins whose pages may embed the page in a frame. */
   readonly embedders: readonly string[];
-  /** Address of the media server, if any. The page loads a script of the service to connect to it. */
+  /**
+   * Address of the media server, if any. To connect to the media server, the page loads a second script of the service.
+   */
   readonly mediaServer: string | undefined;
 }
 
@@ -184,7 +186,9 @@ export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer
   );
 }
 
-/** Returns the sources of the media server: WebSocket for signalling, HTTP for the request that explains a refusal. */
+/**
+ * Returns the CSP sources for the media server: WebSocket for signalling, HTTP for the request that explains a refusal.
+ */
 function mediaSources(mediaServer: string): { scripts: string; connect: string } {
   const { host, protocol } = new URL(mediaServer);
   const origins = protocol === "wss:" ? `wss://${host} https://${host}` : `ws://${host} http://${host}`;

@@ -22,14 +22,14 @@ const headers = {
 /** Returns the path of a processor's payment notifications. */
 const noticePath = (processor: ProcessorName): string => `/processors/${processor}`;
 
-/** Mounts the pages and webhooks of payment processors. */
+/** Mounts the return pages of payments, the webhooks of payment processors, and the payment sandbox if there is one. */
 export async function mountMoneyPages(fastify: FastifyInstance, processors: Processors): Promise<void> {
   mountReturnPages(fastify);
   await mountNotices(fastify, processors);
   if (processors.sandbox) await mountSandbox(fastify, processors.sandbox);
 }
 
-/** Mounts the default pages to return to after a payment. */
+/** Mounts the default pages to which a customer returns after a payment or a cancelled payment. */
 function mountReturnPages(fastify: FastifyInstance): void {
   const pages = {
     done: ["Thank you", "Your payment is being processed. The tier of your account changes as soon as it arrives."],

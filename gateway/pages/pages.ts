@@ -69,13 +69,17 @@ interface Served {
 }
 
 function serve(text: string): Served {
-  // Encoded once: 600 kB take 5 ms of the event loop, gzip longer, and each unread response would hold a copy.
+  // Encoded once, because encoding 600 kB takes 5 ms of the event loop, gzip takes longer, and each unread response
+  // would hold a copy.
   const body = Buffer.from(text);
   const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
   return { body, gzipped: gzipSync(body), etag };
 }
 
-/** Returns a handler that builds a document on first use or after a failure. It sends 304 for a known entity tag. */
+/**
+ * Returns a handler that builds a document at the first request, and again after a failure. Sends 304 if the request
+ * contains the document's entity tag.
+ */
 export function revalidated(
   read: () => string | Promise<string>,
   headers: Readonly<Record<string, string>>,

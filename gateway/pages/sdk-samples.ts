@@ -9,10 +9,13 @@ interface SdkSample {
 
 type Fields = Readonly<Record<string, Json>>;
 
-/** Longest call, list or object in one line. */
+/** Maximum characters of a call, list or object in one line. */
 const maxLine = 72;
 
-/** Methods of both SDKs for operations, from the example of the body. Other operations use `client.request`. */
+/**
+ * Samples of operations for which both SDKs have a method, by operation id. Samples of other operations use
+ * `client.request`, `client.raw` or `client.list`.
+ */
 const methods: Readonly<Record<string, (body: Fields) => SdkSample>> = {
   createSession: (body) => assign("session", callBoth("client.sessions.create", [], body)),
   navigateSession: ({ url = "", ...more }) => run(callBoth("session.goto", [url], more)),
@@ -34,7 +37,10 @@ const methods: Readonly<Record<string, (body: Fields) => SdkSample>> = {
   watchSessionLog: () => iterate("entry", "client.sessions.logs(session.id)"),
 };
 
-/** Returns the example of an operation with each SDK, or undefined for operations that need no key. */
+/**
+ * Returns the example of an operation with each SDK. Returns undefined for operations that need no key or are outside
+ * `/v1/`.
+ */
 export function sdkSampleOf(target: CurlTarget, parameters: readonly Parameter[]): SdkSample | undefined {
   const { verb, path, operation } = target;
   if (operation.security?.length === 0 || !path.startsWith("/v1/")) return undefined;
@@ -42,14 +48,14 @@ export function sdkSampleOf(target: CurlTarget, parameters: readonly Parameter[]
   const body = media && firstExample(media);
   const method = methods[operation.operationId];
   if (method) return method(isFields(body) ? body : {});
-  const place = [verb.toUpperCase(), fillPath(path, parameters)];
+  const verbAndPath = [verb.toUpperCase(), fillPath(path, parameters)];
   const answers = Object.entries(operation.responses).flatMap(([status, response]) =>
     Number(status) < 400 && "content" in response ? Object.entries(response.content ?? {}) : [],
   );
   const json = answers.find(([name]) => name === "application/json")?.[1];
   const answer = json && firstExample(json);
   if (isFields(answer) && "next_cursor" in answer)
-    return iterate("item", call("client.list", place.slice(1).map(quote)));
+    return iterate("item", call("client.list", verbAndPath.slice(1).map(quote)));
   const required = parameters.filter((parameter) => parameter.in === "query" && parameter.required);
   const query = required.length > 0 && {
     query: Object.fromEntries(required.map(({ name, example = "" }) => [name, example])),
@@ -57,13 +63,13 @@ export function sdkSampleOf(target: CurlTarget, parameters: readonly Parameter[]
   const name = json || answers.length === 0 ? "client.request" : "client.raw";
   if (type === "application/octet-stream") {
     const [typescript, python] = ["{ content }", "content=content"].map((last) =>
-      call(name, [...place.map(quote), last]),
+      call(name, [...verbAndPath.map(quote), last]),
     );
     return run({ typescript: typescript ?? "", python: python ?? "" });
   }
   const sample = {
-    typescript: callBoth(name, place, { ...(body !== undefined && { body }), ...query }).typescript,
-    python: callBoth(name, body === undefined ? place : [...place, body], query || {}).python,
+    typescript: callBoth(name, verbAndPath, { ...(body !== undefined && { body }), ...query }).typescript,
+    python: callBoth(name, body === undefined ? verbAndPath : [...verbAndPath, body], query || {}).python,
   };
   return answers.length > 0 ? assign("answer", sample) : run(sample);
 }
@@ -119,7 +125,7 @@ function toPython(value: Json): string {
 
 const quote = (value: string | number): string => JSON.stringify(value);
 
-/** Joins parts in one line if it is short enough, else in a line each. */
+/** Joins parts in one line if the line is short enough, else with one part per line. */
 function enclose(open: string, parts: readonly string[], close: string, space = ""): string {
   const line = `${open}${space}${parts.join(", ")}${space}${close}`;
   if (line.length <= maxLine && !line.includes("\n")) return line;

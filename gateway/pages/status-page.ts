@@ -34,7 +34,7 @@ const headers = {
   "cache-control": "no-cache",
 };
 
-/** Number of past incidents shown. */
+/** Maximum number of past incidents shown. */
 const shownIncidents = 20;
 
 const clockOf = (time: number): string => `${new Date(time).toISOString().slice(0, 16).replace("T", " ")} UTC`;
@@ -160,7 +160,7 @@ export function mountStatusPage(
   let kept: { readonly of: Snapshot; readonly text: Promise<string> } | undefined;
   fastify.get("/status", async (_, reply) => {
     const { now } = status.feed;
-    // Renders once per sample.
+    // Renders the page once per sample of the status.
     if (kept?.of !== now) kept = { of: now, text: render() };
     return reply.headers(headers).send(await kept.text);
   });

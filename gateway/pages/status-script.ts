@@ -1,6 +1,6 @@
 /**
- * Script of the status page. Replaces the main part when the stream reports a change, after a random delay that spreads
- * the load. Submits subscriptions without leaving the page.
+ * Script of the status page. Replaces the main part when the stream reports a change, after a random delay of up to 1 s
+ * that spreads the load. Submits subscriptions without leaving the page.
  */
 export const statusScript = `
 const live = () => document.querySelector("#live");
