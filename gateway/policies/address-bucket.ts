@@ -8,7 +8,9 @@ import { fail } from "../../src/platform/errors.ts";
 const bucketRequest = { bucket: "global", ...tiers.get("free").buckets.global };
 const bucketRequests = [bucketRequest];
 
-/** The `global` bucket (Free size) of each client address, for requests that belong to no account. */
+/**
+ * The `global` bucket of each client address, with the limits of the free tier, for requests that belong to no account.
+ */
 export interface AddressBucket {
   /** Returns the state known to this gateway without drawing, so that response headers cost no round trip. */
   peek(address: string): BucketState;
@@ -50,7 +52,7 @@ export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "c
   };
 }
 
-/** Throws `rate-limited` if the bucket was empty. The problem names the bucket and its `owner`. */
+/** Throws `rate-limited` if the bucket was empty. The error names the bucket and its `owner`. */
 export function refuseEmpty(state: BucketState, owner: string): void {
   if (state.allowed) return;
   const seconds = state.retryAfterSeconds;

@@ -1,6 +1,9 @@
 import type { RunPolicy } from "./policy.ts";
 
-/** Lets a method write its audit log entry in the transaction of its change. The option `audit` names the action. */
+/**
+ * Sets the function with which a method writes its audit log entry in the transaction of its change. Throws if a method
+ * changes something without an entry. The option `audit` names the action.
+ */
 export const auditPolicy: RunPolicy = {
   name: "audit",
   enforces: ["audit"],
@@ -14,7 +17,7 @@ export const auditPolicy: RunPolicy = {
       return log.append(tx, { ...entry, action: rules.audit, call });
     });
     const answer = await run();
-    // If the call is resumed, the interrupted attempt wrote the entry together with the change.
+    // If the call resumes an interrupted attempt, that attempt has written the entry together with the change.
     if (!isWritten && !call.isResumed && !call.isUnchanged)
       throw new Error(`${method} succeeded without an audit log entry`);
     return answer;

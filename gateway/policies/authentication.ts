@@ -14,7 +14,7 @@ const bucketOwner = "your address (without a valid key)";
  * Identifies the caller. A recently verified bearer passes. Every other bearer first draws a token of the client
  * address, so that parallel guesses are limited; a valid bearer refunds the token. If the address has no tokens left,
  * bearers are still looked up in batches, so that other clients of the address cannot lock out a valid bearer. An
- * invalid bearer then receives only `rate-limited`.
+ * invalid bearer then receives only `rate-limited`. Calls of public methods only draw a token of the client address.
  */
 export const authentication: AdmissionPolicy = {
   name: "authentication",
@@ -38,7 +38,10 @@ export const authentication: AdmissionPolicy = {
   },
 };
 
-/** Identifies the sender of a request that reaches no method. `show` receives the bucket of a refused sender. */
+/**
+ * Identifies the sender of a request that reaches no method. If this fails, `show` has received the state of the bucket
+ * of the client address.
+ */
 export async function identify(
   { header, clientAddress }: Peer,
   parts: PolicyParts,

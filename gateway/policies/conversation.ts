@@ -8,13 +8,19 @@ import { asFailure } from "../../src/platform/errors.ts";
 import { toProblem } from "../../src/platform/problem.ts";
 import { validate } from "../../src/platform/validation.ts";
 
-/** Responses that may wait for a slow client before its next message is read: 16 chunks of a capture are 4 MiB. */
+/**
+ * Maximum responses that wait for a slow client. While the queue is full, the client's next message is not read. 16
+ * chunks of a capture are 4 MiB.
+ */
 const maxQueued = 16;
 
 /** Messages per second, and burst, of a duplex client. Further messages wait. */
 const messagesPerSecond = 200;
 
-/** A faulty message of a client. Costs a token and is answered in order, as other messages are. */
+/**
+ * A faulty message of a client. `converse` responds with the fault, at the cost of other messages; `relayed` throws the
+ * fault.
+ */
 interface BrokenMessage {
   readonly broken: unknown;
   /** Message id set by the client; empty if unreadable. */
@@ -24,23 +30,26 @@ interface BrokenMessage {
 /** An unparsed message. Its tokens are drawn before it is parsed. */
 export interface UnreadMessage {
   readonly bytes: number;
-  /** Returns undefined if the message ends the client's side. Throws errors that end the stream. */
+  /**
+   * Parses the message. Returns undefined if the message ends the client's side of the stream. Throws an error to end
+   * the stream.
+   */
   read(): Message | BrokenMessage | undefined;
 }
 
 type Answer = MessageInitShape<DescMessage>;
 
-/** Input of a bidirectional method. */
+/** Message of a client to a bidirectional method, parsed or not. */
 export type StreamInput = Message | UnreadMessage;
 
 /** Bytes that one token pays for. A longer message draws one token per started block of this size. */
 const bytesOfToken = 64 * 1024;
 
-/** Returns the number of tokens that a message draws. The size of parsed messages is unknown. */
+/** Returns the number of tokens that a message draws: 1 for a parsed message, because its size is unknown. */
 const tokensOf = (received: StreamInput): number =>
   isUnread(received) ? Math.max(1, Math.ceil(received.bytes / bytesOfToken)) : 1;
 
-// Messages of generated types may have fields of these names, but always have a type name.
+// Generated messages may have fields called `bytes` and `read`, but only they have a type name.
 const isUnread = (received: StreamInput): received is UnreadMessage => !("$typeName" in received);
 
 const read = (received: StreamInput): Message | BrokenMessage | undefined =>
@@ -54,9 +63,12 @@ interface ConversationParts {
   readonly call: Call;
   readonly served: Extract<ServedMethod, { kind: "bidi_streaming" }>;
   readonly requests: AsyncIterable<StreamInput>;
-  /** Waits before an unparsed message is parsed. */
+  /** Waits until an unparsed message of this size may be parsed. */
   readonly awaitAllowance: (bytes: number) => Promise<void> | undefined;
-  /** Draws the tokens of a message before it is parsed. `rate-limited` is reported as the message's error. */
+  /**
+   * Draws the tokens of a message before it is parsed. A failure such as `rate-limited` is reported as the message's
+   * error.
+   */
   readonly draw: (tokens: number) => Promise<void>;
   /** Throws if a message is invalid. The failure is reported as the message's error. */
   readonly check: (message: Message) => void;
@@ -71,7 +83,7 @@ export async function* relayed(
   awaitAllowance: ConversationParts["awaitAllowance"],
 ): AsyncGenerator<Message> {
   const { input } = served.method;
-  // Messages that a transport relays unparsed are limited there, per connection.
+  // Messages that a transport relays unparsed are limited by the transport, per connection.
   const messages = messagesOf(requests, awaitAllowance);
   const all = served.rules.duplex ? checked(messages, input, call.signal) : messages;
   const { value: first = create(input) } = await all.next();
@@ -81,7 +93,10 @@ export async function* relayed(
   yield* running.relay(prepend(first, all));
 }
 
-/** Yields the messages of a client, each parsed once the allowance of its account permits. */
+/**
+ * Yields the messages of a client. Before each message is parsed, waits for the allowance of the account. Throws at the
+ * first faulty message.
+ */
 async function* messagesOf(
   requests: AsyncIterable<StreamInput>,
   awaitAllowance: ConversationParts["awaitAllowance"],
@@ -95,7 +110,9 @@ async function* messagesOf(
   }
 }
 
-/** Yields valid messages at the permitted rate. */
+/**
+ * Validates each message and delays the next to stay within `messagesPerSecond`. Throws at the first invalid message.
+ */
 async function* checked(
   messages: AsyncIterable<Message>,
   input: DescMessage,
@@ -116,9 +133,10 @@ async function* prepend(first: Message, rest: AsyncIterable<Message>): AsyncGene
 }
 
 /**
- * Runs a bidirectional method. The first valid message opens the stream; each message is then admitted and answered in
- * order. The next message is read after the response to the previous one, so that the transport applies back-pressure.
- * A failed message is answered with an error under its `id`, and the stream continues.
+ * Runs a bidirectional method. Draws tokens for each message, checks the message and responds, in order. The first
+ * valid message opens the stream; the stream ends if it cannot be opened. A failed message is answered with an error
+ * under its `id`, and the stream continues. The next message is read after the responses to the previous one, so that
+ * the transport applies back-pressure.
  */
 export async function* converse({
   call,
@@ -151,7 +169,7 @@ export async function* converse({
     if (!message) return false;
     const thrown = refusal ?? (isBroken(message) ? message.broken : faultOf(message));
     await (thrown === undefined && !isBroken(message) ? answer(message) : report(message, thrown));
-    // Waits for a token before the next message is read, since refused messages are parsed too.
+    // Waits until a token is available before the next message is read, because refused messages are parsed too.
     if (refusal?.retryAfter !== undefined) await sleep(refusal.retryAfter * 1_000, call.signal);
     return true;
   }
@@ -175,7 +193,7 @@ export async function* converse({
       const running = await served.run(call, message);
       if ("relay" in running) throw new Error(`${served.name} relays without the option relay or duplex`);
       opened = running;
-      // Errors are reported by the responses to the client's own messages.
+      // A failure is ignored here, because the responses to the client's own messages report errors.
       sendUnsolicited(opened).catch(() => undefined);
     }
     try {

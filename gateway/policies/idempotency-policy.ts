@@ -25,7 +25,7 @@ export function createIdempotencyPolicy({ idempotency }: App): RunOnce {
     const { input, output, parent, name } = served.method;
     const hash = createHash("sha256").update(`${parent.typeName}/${name}\n`).update(toBinary(input, request)).digest();
     const { principal } = call;
-    // A stored response is returned only to the original caller: the same key, or the same user with any login.
+    // A stored response is returned only to the original caller: the same API key, or the same user with any login.
     const caller = principal.kind === "key" ? principal.keyId : principal.userId;
     const { accountId } = principal;
     const repeatable = {

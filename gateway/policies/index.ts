@@ -41,7 +41,7 @@ export function policiesOf(served: ServedMethod): readonly Policy[] {
   return policies.filter((policy) => policy.appliesTo(served));
 }
 
-/** Options that transports, the OpenAPI document or the method runner implement. */
+/** Options that are not enforced by policies, but used by transports, the OpenAPI document or services. */
 const enforcedElsewhere: readonly MethodOption[] = [
   "successStatus",
   "createdStatus",
@@ -61,7 +61,7 @@ const enforcedElsewhere: readonly MethodOption[] = [
   "headers",
 ];
 
-/** Throws for a method with an option that no policy enforces. */
+/** Throws if no policy enforces one of a method's options, and `enforcedElsewhere` does not contain the option. */
 export function assertEnforced(served: ServedMethod, among: readonly Policy[] = policies): void {
   const enforced = new Set<string>([...enforcedElsewhere, ...among.flatMap(({ enforces }) => enforces)]);
   const broken = MethodRulesSchema.fields.find(

@@ -2,7 +2,9 @@ import type { OutstandingTerms } from "../../src/kernel/call.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
-/** Refuses callers that have not accepted the terms in force, except for the methods needed to accept them. */
+/**
+ * Refuses callers whose account has not accepted the terms in force, except for the methods needed to accept the terms.
+ */
 export const legalAcceptance: AdmissionPolicy = {
   name: "legal acceptance",
   enforces: ["beforeLegalAcceptance"],

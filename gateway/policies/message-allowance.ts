@@ -4,12 +4,12 @@ import { IdleMap } from "../../src/platform/idle-map.ts";
 import type { GatewayCall } from "../gateway-call.ts";
 
 /**
- * Limits of all messages that a gateway parses for an account, per second and as a burst. Parsing takes up to 20 ms of
- * the event loop per MiB, so the long messages of an account occupy at most a tenth of it.
+ * Messages and bytes per second (and burst) that a gateway parses for one account. Parsing takes up to 20 ms of the
+ * event loop per MiB, so the long messages of an account take less than a tenth of the event loop's time.
  */
 const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
 
-/** Shorter messages do not wait for longer ones. */
+/** Messages below this size do not count towards `bytes`, so that they do not wait for long messages. */
 const smallBytes = 16 * 1024;
 
 /**
@@ -19,7 +19,8 @@ const smallBytes = 16 * 1024;
 const idleMs = 120_000;
 
 /**
- * Waits until the allowance of the call's account permits a message of this size. Returns undefined if it does at once.
+ * Waits until the allowance of the call's account permits a message of this size. Returns undefined if no wait is
+ * needed.
  */
 export type AwaitAllowance = (call: GatewayCall, bytes: number) => Promise<void> | undefined;
 

@@ -1,6 +1,6 @@
 import type { AdmissionPolicy } from "./policy.ts";
 
-/** Keeps responses with secrets out of caches. The first policy, so that refusals have the header too. */
+/** Keeps responses with secrets out of caches. Runs as the first policy, so that refusals have the header too. */
 export const noStore: AdmissionPolicy = {
   name: "no-store",
   enforces: ["noStore"],

@@ -8,7 +8,9 @@ import type { GatewayCall } from "../gateway-call.ts";
 import { permission } from "./permission.ts";
 import type { Policy, PolicyParts } from "./policy.ts";
 
-/** Largest number of open streams per owner, over all gateways. */
+/**
+ * Maximum number of open streams per account, per session, and per client address (public streams), over all gateways.
+ */
 const max = { account: 256, session: 16, address: 100 };
 
 /** `Retry-After` for an address with too many streams, in seconds. */
@@ -24,26 +26,32 @@ export const streamLimits: Policy = {
   problems: ({ rules }) => (rules.public ? ["rate-limited"] : ["tier-limit"]),
 };
 
-/** Opens the response messages of a stream. The signal aborts when no more requests may be read. */
+/** Opens a stream and returns its responses. The signal aborts when no more requests may be read. */
 type Open = (noMoreRequests: AbortSignal) => AsyncIterable<Message>;
 
 /** Open streams of a gateway, of all transports. A stream ends when its bearer becomes invalid. */
 export interface OpenStreams {
   /** Number of open streams. */
   readonly size: number;
-  /** Yields the messages of a stream. Throws the problem that a request would receive if the bearer becomes invalid. */
+  /**
+   * Yields the messages of a stream. If the bearer becomes invalid, throws the problem that a new request would
+   * receive.
+   */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
   /**
    * Counts a public stream whose messages do not pass through `run`. Throws if the client address has too many streams.
-   * Calls `end` when the gateway stops. Resolves with a function that releases the stream.
+   * Calls `end` when the gateway stops. Resolves with a function that stops counting the stream.
    */
   slot(call: GatewayCall, end: () => void): Promise<() => void>;
-  /** Ends unbounded streams. Subscriptions end at once; streams driven by clients finish the messages already read. */
+  /**
+   * Ends subscriptions at once. Bidirectional streams read no more messages, and end after the responses to the
+   * messages already read.
+   */
   stop(): void;
 }
 
 interface Stream {
-  /** Ends the responses with the reason. */
+  /** Ends the responses with the abort reason as the error. */
   readonly end: AbortController;
   readonly noMoreRequests: AbortController;
 }
@@ -106,8 +114,9 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   }
 
   /**
-   * Counts a stream for its account and for each session that it joins. A refusal ends the stream. Returns a promise
-   * for the account's slot, and a function that releases all slots.
+   * Counts a stream for its account and for each session that it joins. A refusal for the account ends the stream; a
+   * refusal for a session rejects `joinSession`. Returns a promise for the account's slot, and a function that releases
+   * all slots.
    */
   function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; release(): void } {
     if (call.served.rules.public) return countOfAddress(call, end);

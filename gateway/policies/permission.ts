@@ -2,8 +2,9 @@ import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
 /**
- * Refuses a bearer that does not allow the client address, a bearer without the method's scope, and an API key if the
- * method requires a login. Refuses a session token for methods outside its session, and other bearers in a path.
+ * Refuses a bearer that does not allow the client address or lacks the method's scope, and an API key if the method
+ * requires a login. Refuses session tokens, connection tickets and file links for methods that do not accept them, and
+ * bearers in a path that may not be there.
  */
 export const permission: AdmissionPolicy = {
   name: "permission",

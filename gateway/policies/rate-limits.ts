@@ -7,8 +7,9 @@ import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policy.ts";
 
 /**
- * Draws one token from each bucket of the method. If a bucket is empty, draws none and throws `rate-limited`. The
- * headers show the most specific bucket, or the empty bucket.
+ * Draws one token from `global` and from each bucket of the method; with `bucketsUnless`, only from `global`. If a
+ * bucket is empty, draws none and throws `rate-limited`. The headers show the most specific bucket, or the empty
+ * bucket.
  */
 export const rateLimits: AdmissionPolicy = {
   name: "rate limits",
@@ -96,7 +97,9 @@ function change(
   return buckets[kind](principal.accountId, bucketRequests, clock.now());
 }
 
-/** Shows a limiter other than the four public buckets as `global` with no tokens until the retry time. */
+/**
+ * If a limiter without a public bucket refused the call, the headers show `global` without tokens until the retry time.
+ */
 export function showOtherLimiter(call: GatewayCall, { addresses, limits, clock }: PolicyParts, thrown: unknown): void {
   if (!(thrown instanceof Failure) || thrown.slug !== "rate-limited" || call.shown?.allowed === false) return;
   const { retryAfter: retryAfterSeconds = 1 } = thrown;

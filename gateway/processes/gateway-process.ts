@@ -46,7 +46,7 @@ export async function runGateway(config: Config): Promise<void> {
       consolePath = firstRunPath(token);
     },
   };
-  // Stopped after a start that fails too, because its listener would keep the process alive.
+  // Also stopped if the start fails, because the listener of the demo would keep the process alive.
   const demoListener = { stop: () => demo?.stop() };
   const traces = createServiceTraces(config.traces, "gateway", app.log);
   const running = createLifetime([traces, demoListener, app, offering, gateway], app.log);

@@ -1,6 +1,6 @@
 /**
  * Joins metrics of several processes in the Prometheus text format 0.0.4, in which one HELP and one TYPE line precede
- * all samples of a metric. The samples must differ by a label.
+ * all samples of a metric. The samples of different processes must differ by a label.
  */
 export function joinMetrics(texts: readonly string[]): string {
   const families = new Map<string, { readonly head: string[]; readonly samples: string[] }>();

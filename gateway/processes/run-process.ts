@@ -3,15 +3,16 @@ import type { Log } from "../../src/platform/log.ts";
 import { processIdentity } from "../../src/platform/release.ts";
 import { onStopSignals } from "./stop-signals.ts";
 
-/** Identity of a process in its log. */
+/** Role of a process, and its log. */
 interface RunningProcess {
   readonly role: "supervisor" | "control" | "gateway";
   readonly log: Log;
 }
 
 /**
- * Starts `lifetime`, awaits `untilReady`, and stops `lifetime` on SIGINT or SIGTERM. A later signal ends the process at
- * once. Returns false if a signal arrived before the start was complete.
+ * Starts `lifetime`, awaits `untilReady`, and stops `lifetime` on SIGINT or SIGTERM. A signal more than 2 s after the
+ * first ends the process at once. If the start fails, stops `lifetime` and throws. Returns false if a signal arrived
+ * before the start was complete.
  */
 export async function runProcess(
   { role, log }: RunningProcess,

@@ -25,14 +25,20 @@ interface RunningInstance {
 
 const recordIn = (dataDir: string): string => join(dataDir, "running.json");
 
-/** Throws StartRefused if DATA_DIR cannot be used or has a running service, or if a port cannot be used. */
+/**
+ * Throws if DATA_DIR cannot be used or has a running service, or if a port cannot be used. `gateway/main.ts` explains
+ * the error of a port in use.
+ */
 export async function checkStart(config: Config): Promise<void> {
   await checkDirectory(config.dataDir);
   if (config.embedded) await refuseSecondInstance(config.dataDir);
   await refuseTakenPorts(config);
 }
 
-/** Records this process in `running.json`, so that the error of a second service can name this process. */
+/**
+ * In embedded mode, records this process in `running.json`, so that the error of a second service can name this
+ * process.
+ */
 export function createInstanceRecord({ embedded, dataDir, publicUrl }: Config): Part {
   if (!embedded) return {};
   return {

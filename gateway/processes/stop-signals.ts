@@ -1,7 +1,8 @@
 import type { EventEmitter } from "node:events";
 
 /**
- * Milliseconds in which the same signal may arrive twice: from the terminal, which signals all processes, and from npm.
+ * Milliseconds within which a second signal counts as a copy of the first. The terminal signals all processes, and npm
+ * forwards the signal.
  */
 const repeatMs = 2_000;
 

@@ -23,10 +23,11 @@ const times = {
   answer: 2_000,
   /** From SIGTERM to SIGKILL of a process that is not yet ready. */
   endUnready: 15_000,
+  /** From SIGKILL until the process must have exited. */
   kill: 2_000,
 };
 
-/** Checks of the supervisor per liveness request. The supervisor checks four times a second. */
+/** One of this many checks by `createSupervisor` sends a liveness request. There are four checks per second. */
 const checksPerRequest = 4;
 
 const program = join(import.meta.dirname, "..", "main.ts");
@@ -49,7 +50,7 @@ export interface SupervisedProcessOptions {
   /** Resolves with the initial data of the process when the process may start. */
   readonly begin: () => Promise<BeginMessage>;
   readonly onReady: (readiness: ProcessReady) => void;
-  /** Called with each bus message for the other processes. */
+  /** Called with each bus message that the process sends to the other processes. */
   readonly onPost: (post: BusEnvelope) => void;
 }
 
@@ -87,7 +88,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     }
   }
 
-  /** Starts the process, which loads its program while PostgreSQL starts. */
+  /** Starts the process, which loads its program while PostgreSQL starts. Resolves with its pid when it is ready. */
   async function launch(): Promise<number> {
     // The process has its own process group, so that Ctrl-C in a terminal reaches only the supervisor.
     const stdio = ["ignore", "inherit", "inherit", "ipc"] as const;

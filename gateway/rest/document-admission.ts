@@ -6,13 +6,13 @@ import { refuseEmpty } from "../policies/address-bucket.ts";
 import { peerOf, type TransportParts } from "../transport-parts.ts";
 import { isClosed } from "./mount.ts";
 
-/** Unread documents that a client address may have open. Each costs the memory of a stream, about 20 kB. */
+/** Maximum unread documents per client address. Each costs the memory of a stream, about 20 kB. */
 const maxUnread = 256;
 
 /**
- * Creates the admission of GET requests for documents. Each request draws from the `documents` bucket of its address;
- * an empty bucket throws `rate-limited`. Returns false if the client has disconnected or its address has too many
- * unread documents. The stream (over HTTP/1.1: the connection) then ends without a response.
+ * Creates the admission of GET and HEAD requests for documents. Each request draws from the `documents` bucket of its
+ * address; an empty bucket throws `rate-limited`. Returns false if the client has disconnected. Also returns false if
+ * its address has too many unread documents, and closes the stream (over HTTP/1.1: the connection) without a response.
  */
 export function documentAdmission(
   transport: TransportParts,
@@ -31,7 +31,7 @@ export function documentAdmission(
     reply.raw.once("close", slot.release);
     const state = transport.dispatcher.drawForDocument(clientAddress);
     if (!state.allowed) {
-      // The header must name one of the four public buckets, which do not include `documents`.
+      // The headers must name one of the four public buckets, which do not include `documents`.
       const { capacity } = transport.dispatcher.peekAddress(clientAddress);
       reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
     }

@@ -2,21 +2,22 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
 import { unlessLate } from "../../src/platform/deadline.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
-// Proxies close connections that are silent for 30 to 60 s.
+// Milliseconds without a message until a keep-alive frame. Proxies close connections that are silent for 30 to 60 s.
 const keepAliveMs = 15_000;
-// Time until a stream without messages sends its headers. Errors before this keep their HTTP status.
+// Milliseconds until a stream without messages sends its headers. An earlier error is sent with its own HTTP status.
 const openingMs = 250;
 
-/** First frame of a stream, and its keep-alive frame. Clients ignore comments. */
+/** First frame of a stream, and its keep-alive frame. Both are comments, which clients ignore. */
 export const [openFrame, aliveFrame] = [": open\n\n", ": alive\n\n"];
 
 /** First frame of a stream that starts after an event. Its `id` lets clients resume before the first event. */
 const startFrame = (eventId: string): string => `: open\nid: ${eventId}\n\n`;
 
 /**
- * Writes a server stream as Server-Sent Events (HTML Living Standard, section 9.2). `id` and `event` are the fields
- * `id` and `type` of the message, `data` is its JSON. A failure midway becomes a final `error` event with the problem
- * document. `start` resolves with the event after which the stream starts.
+ * Returns the frames of a server stream as Server-Sent Events (HTML Living Standard, section 9.2). `id` and `event` are
+ * the fields `id` and `type` of the message, `data` is its JSON. Rejects if the stream fails within 250 ms, before its
+ * first message. A later failure becomes a final `error` event with the problem document. `start` resolves with the id
+ * of the event after which the stream starts.
  */
 export async function openEventStream(
   messages: AsyncIterator<Message>,

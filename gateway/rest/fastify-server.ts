@@ -11,12 +11,13 @@ import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
 import { bodyTooLarge } from "./raw-body.ts";
 
-// No shorter than the longest path that Node accepts. The rules of the message limit ids.
+// Maximum characters of a path variable: not less than the longest path that Node accepts, because the rules of
+// messages limit ids.
 const longestPathVariable = 65_536;
 
 /**
  * Creates the REST server. The server does not listen; it receives requests from the shared port. `others` are routes
- * that the caller mounts.
+ * that the caller mounts, for the Allow header.
  */
 export function createRestServer(
   services: readonly ServedService[],
@@ -30,7 +31,7 @@ export function createRestServer(
     schemaController: { compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema } },
     routerOptions: {
       maxParamLength: longestPathVariable,
-      // An invalid path results in the same problem as an unknown one.
+      // Fastify's own response to an invalid path is not a problem document.
       onBadUrl: (_path, request, response) =>
         refuse(transport, request, response, failFields("bad-request", { path: "is not a valid URL path" })),
     },
@@ -38,14 +39,14 @@ export function createRestServer(
   readBodies(app);
   const routes = [...mountRest(app, services, transport), ...others];
   app.addHook("onSend", (request, reply, payload, done) => {
-    // Requests that reach no method have already set the headers of their bucket.
+    // Responses to requests that reach no method may already have the headers of their bucket.
     if (request.is404 || reply.hasHeader("x-ratelimit-bucket")) reply.header("x-request-id", request.id);
     else reply.headers(answerHeaders(transport, peerOf(request.raw, transport), request.call));
     done(null, payload);
   });
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const isTooLarge = error.code === "FST_ERR_CTP_BODY_TOO_LARGE";
-    // The connection closes once the client could read the response, or stays open if the body ends in time.
+    // `SlowBodies` closes the connection after the response, unless the body ends in time.
     if (isTooLarge) reply.removeHeader("connection");
     const thrown = isTooLarge ? bodyTooLarge(request.routeOptions.bodyLimit) : error;
     if (request.call) await transport.dispatcher.refuse(request.call, thrown);
@@ -66,12 +67,14 @@ export function createRestServer(
   return app;
 }
 
-/** Replaces the compilers of JSON schemas, because routes have none. Loading the compilers takes 60 ms. */
+/**
+ * Replaces Fastify's compilers of JSON schemas, because no route has a schema and loading the compilers takes 60 ms.
+ */
 function refuseSchema(): never {
   throw new Error("a route must not have a schema: the rules of requests are in the proto files");
 }
 
-/** First requests of protocols that clients expect below `/connect`. */
+/** Paths of the first requests of unsupported protocols that clients may use below `/connect`. */
 const unservedProtocols = [
   ["WebDriver", /^\/connect\/([^/?]+\/)?(wd\/hub\/)?session\b/],
   ["Playwright's own protocol", /^\/connect\/([^/?]+\/)?json\/?(\?|$)/],

@@ -26,7 +26,7 @@ import { timeoutOf } from "./timeout.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Call of the request. Undefined if the request reaches no method. */
+    /** Call of the request. Undefined if the request belongs to no method. */
     call?: GatewayCall;
   }
 
@@ -36,7 +36,7 @@ declare module "fastify" {
   }
 }
 
-/** A REST route of the registry. */
+/** A route of the REST server. */
 export interface RestRoute {
   readonly verb: HttpRoute["verb"];
   readonly hasHead: boolean;
@@ -153,7 +153,7 @@ function mountRoute(
   });
 }
 
-/** Removes the bearer from the query, if the method accepts one there. */
+/** Removes the bearer from the query and returns it, if the method accepts a bearer in the query. */
 function takeToken({ rules }: ServedMethod, { query }: FastifyRequest): string | undefined {
   if (!rules.keyInAddress) return undefined;
   const parameters = query as Record<string, string | string[]>;
@@ -180,7 +180,10 @@ function aboutParameters(thrown: unknown): unknown {
   );
 }
 
-/** Checks the content type. The parsers accept both types; a route accepts only the type of its method. */
+/**
+ * Throws `bad-request` if the body is encoded, or has a type other than that of the method. Fastify's parsers accept
+ * the types of all methods.
+ */
 function checkBodyHeaders(request: FastifyRequest, formBody: boolean): void {
   const coding = request.headers["content-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "identity") {
@@ -327,7 +330,10 @@ function sendBody(
   return reply.send();
 }
 
-/** Passes chunks on. If the source fails, destroys the response, because Node would end an HTTP/2 stream normally. */
+/**
+ * Passes chunks on. If the source fails, resets an HTTP/2 stream, which Node would otherwise end normally, and
+ * rethrows.
+ */
 async function* closeOnFailure<T>(chunks: AsyncIterable<T>, response: object): AsyncGenerator<T> {
   try {
     yield* chunks;

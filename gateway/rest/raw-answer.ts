@@ -10,7 +10,10 @@ export function asHttpBody(message: Message): HttpBody {
   return message as HttpBody;
 }
 
-/** Compiles the headers of a raw response to a request with path variables. */
+/**
+ * Compiles a function that returns the headers of a raw response. The option `attachment` is the file name, or the path
+ * variable that contains it, in braces.
+ */
 export function compileRawHeaders({ rules: { attachment } }: ServedMethod) {
   const variable = /^\{(\w+)\}$/.exec(attachment)?.[1];
   return (variables: Readonly<Record<string, string>>, contentType: string): Record<string, string> => {

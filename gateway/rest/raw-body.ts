@@ -9,8 +9,9 @@ import { sizeText } from "../message-size.ts";
 const maxPauseMs = 60_000;
 
 /**
- * Yields the body of a request of any type in chunks. Throws if the body exceeds `maxBytes` or is incomplete. Also
- * throws if `signal` aborts, because Node's iterator of a request that has already ended never settles.
+ * Yields the body of a request in chunks. Throws if the body exceeds `maxBytes`, pauses for more than 60 s, or is
+ * incomplete. Also throws if `signal` aborts, because Node's iterator of a request that has already ended never
+ * settles.
  */
 export async function* rawBody(
   request: IncomingMessage,
@@ -31,7 +32,7 @@ export async function* rawBody(
       yield value;
     }
   } finally {
-    // Discards the rest of the body, since the next request on the connection follows it.
+    // Discards the rest of the body, because the next request on the connection follows the body.
     chunks.return?.().then(
       () => request.resume(),
       () => undefined,
@@ -39,7 +40,7 @@ export async function* rawBody(
   }
 }
 
-/** Refuses a body by its content length, before the body is read. */
+/** Throws if the content length exceeds `maxBytes`. Call before the body is read. */
 export function checkLength({ headers }: IncomingMessage, maxBytes: number): void {
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
 }

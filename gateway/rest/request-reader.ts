@@ -15,7 +15,10 @@ export interface RequestParts {
   readonly body: Buffer | undefined;
 }
 
-/** Builds a request message. Throws `validation-failed` with all faults. */
+/**
+ * Builds a request message. Throws `not-found` for an invalid path variable, or `validation-failed` with all other
+ * faults.
+ */
 export type RequestReader = (parts: RequestParts) => Message;
 
 /** Compiles the reader of a route's requests, from the path and from the body or query. */

@@ -5,10 +5,12 @@ import type { Broadcast } from "../../src/platform/broadcast.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 import { aliveFrame, frameOf, openFrame } from "./event-stream.ts";
 
-/** Groups of followers. Each second one group receives a keep-alive frame: one frame per follower every 15 s. */
+/**
+ * Number of groups of followers. Each second one group receives a keep-alive frame: one frame per follower every 15 s.
+ */
 const groupCount = 15;
 
-/** Followers to write to before yielding to the event loop. Writing to them takes 3 ms of CPU. */
+/** Followers to write to before yielding to the event loop. Writing to 100 followers takes 3 ms of CPU. */
 const atOnce = 100;
 
 /** Largest number of unread bytes per follower, besides kernel buffers. A status has some thousand bytes. */
@@ -22,7 +24,7 @@ export class SharedStream {
   readonly #write: MessageWriter;
   readonly #groups: readonly Set<ServerResponse>[] = Array.from({ length: groupCount }, () => new Set());
   #latest = "";
-  /** First bytes of a new follower, shared by all followers that have not read them. */
+  /** First bytes for each new follower. All followers share one buffer. */
   #first = Buffer.from(openFrame);
   #turn = 0;
   #count = 0;
@@ -56,7 +58,8 @@ export class SharedStream {
   }
 
   /**
-   * Sends a frame to the followers of some groups, `atOnce` per turn of the event loop. Stops if a newer frame exists.
+   * Sends a frame to the followers of some groups, `atOnce` per turn of the event loop. A message stops when a newer
+   * message exists; a keep-alive frame does not.
    */
   async #deliver(frame: string, groups: readonly Set<ServerResponse>[]): Promise<void> {
     const bytes = Buffer.from(frame);

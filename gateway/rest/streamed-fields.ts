@@ -20,7 +20,7 @@ export function hasStreamedFields(answer: DescMessage, part: DescMessage): boole
 export function compileStreamedFields(answer: DescMessage): (parts: AsyncIterable<Message>) => Promise<StreamedFields> {
   const write = compileWriter(answer);
   const dataFields = answer.fields.filter(({ scalar }) => scalar === ScalarType.BYTES);
-  /** Returns the field that a part belongs to, with its chunk. */
+  /** Returns the chunk of a part, if any, and the name of its field. */
   const chunkOf = (part: Message): { readonly name: string; readonly data: Uint8Array } | undefined => {
     for (const { name, localName } of dataFields) {
       const data: unknown = Reflect.get(part, localName);

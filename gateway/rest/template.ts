@@ -1,6 +1,6 @@
 import { failFields } from "../../src/platform/errors.ts";
 
-/** Path variable that contains a bearer instead of a field of the message. */
+/** Name of the path variable or query parameter that contains a bearer, and is no field of the message. */
 export const tokenVariable = "token";
 
 /** A path template of google.api.http, limited to literals and one variable per segment. */
@@ -13,7 +13,10 @@ export interface PathTemplate {
   readonly pattern: RegExp;
 }
 
-/** Returns the percent-decoded variables of a path; undefined if the template does not match. */
+/**
+ * Returns the percent-decoded variables of a path; undefined if the template does not match. Throws `bad-request` for
+ * an invalid percent-encoding.
+ */
 export function matchPath({ pattern, variables }: PathTemplate, path: string): Record<string, string> | undefined {
   const match = pattern.exec(path);
   return match ? Object.fromEntries(variables.map((name, index) => [name, decode(match[index + 1] ?? "")])) : undefined;

@@ -179,7 +179,7 @@ function mount(router: ConnectRouter, served: ServedMethod, transport: Transport
   }
 }
 
-/** Yields the messages of a client. Reports an unreadable message as a fault of the client. */
+/** Yields the messages of a client. Throws `bad-request` at an unreadable message. */
 async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Message> {
   try {
     yield* requests;

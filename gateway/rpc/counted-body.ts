@@ -10,7 +10,7 @@ interface CountedBodyOptions {
   readonly contentType: string;
   /** Called with the number of bytes held of an unfinished stream message. */
   hold(bytes: number): void;
-  /** Waits before a message is parsed. */
+  /** Waits until a message of this size may be parsed. */
   awaitAllowance(bytes: number): Promise<void> | undefined;
   /** Creates the error for a message with too many keys, elements or fields. */
   toError(excess: string): Error;
@@ -19,8 +19,9 @@ interface CountedBodyOptions {
 type Body = AsyncIterable<Uint8Array>;
 
 /**
- * Yields the body of a Connect, gRPC-Web or gRPC request message by message. Each message is counted before Connect
- * parses it. A message above the size limit is passed on uncounted, and Connect refuses it.
+ * Yields the body of a Connect, gRPC-Web or gRPC request message by message. Before Connect parses a message, its keys
+ * and elements, or its fields, are counted; too many throw the error of `toError`. A message above the size limit is
+ * passed on uncounted, and Connect refuses it.
  */
 export function countedBody(
   body: Body,

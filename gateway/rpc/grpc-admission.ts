@@ -28,7 +28,7 @@ export interface GrpcAdmissionOptions {
 
 const callKey = "pilothouse.call";
 
-/** Returns the gateway call of a grpc-js call. */
+/** Returns the gateway call of a grpc-js call. Throws if the call has not passed the policies. */
 export function callOf(metadata: Metadata): GatewayCall {
   const call: unknown = metadata.getOpaque(callKey);
   if (!(call instanceof GatewayCall)) throw new Error("expected a call that passed the policies");

@@ -43,7 +43,7 @@ export function countMemory(
 
 /**
  * Limits the message size of a call, compressed and decompressed, because grpc-js has only one limit for all methods.
- * Sets a private field of grpc-js, whose presence a test verifies.
+ * Sets private fields of grpc-js, whose presence a test verifies.
  */
 export function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {
   const decoder: unknown = Reflect.get(inner, "decoder");

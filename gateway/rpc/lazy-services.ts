@@ -11,7 +11,9 @@ interface LoadedMethod {
   readonly handler: UntypedHandleCall;
 }
 
-/** Adds methods whose packages are slow to load. The first call of a method loads the services that have them. */
+/**
+ * Adds methods whose packages are slow to load. The first call of one of the methods loads the services of all of them.
+ */
 export function addLazily(server: Server, methods: readonly MethodShape[], load: () => readonly AddedService[]): void {
   let loaded: ReadonlyMap<string, LoadedMethod> | undefined;
 

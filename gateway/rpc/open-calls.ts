@@ -12,7 +12,7 @@ import { boundMessages, peerOfCall, streamOf } from "./grpc-call.ts";
 const longestMessage = 4 * 1024;
 const maxMessages = 100;
 
-/** Open calls per client address. A call holds at most one unread response, of up to 300 kB. */
+/** Maximum open calls per client address. A call holds at most one unread response, of up to 300 kB. */
 const maxPerAddress = 32;
 
 interface OpenCallOptions {
@@ -23,7 +23,7 @@ interface OpenCallOptions {
 
 /**
  * Creates the admission of methods outside the registry (health, reflection). Each call draws a token, like a request
- * that reaches no method. The next message is read after the client has read the previous response.
+ * that reaches no method. While the client has not read the previous responses, the next message waits.
  */
 export function limitOpenCalls({ transport, openMs, statusOf }: OpenCallOptions) {
   const streamSlots = createStreamSlots();

@@ -40,7 +40,7 @@ function describe(services: readonly ServedService[]): PackageDefinition {
     collect(service.file, files);
   }
   const ours = [...files].map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)));
-  // The library reads only the files of the types from a package definition.
+  // From a package definition, the library reads only the files of its types.
   return {
     files: {
       format: "Protocol Buffer 3 DescriptorProto",
