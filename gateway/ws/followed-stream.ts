@@ -8,8 +8,8 @@ import type { TransportParts } from "../transport-parts.ts";
 import { closeClientFault, closeFailed, send } from "./stream.ts";
 
 /**
- * Returns the path at which a WebSocket follows a server stream: that of its Server-Sent Events. A browser opens at
- * most six HTTP/1.1 connections to a host, and many more WebSockets.
+ * Returns the path at which a WebSocket follows a server stream, which is the path of its Server-Sent Events. Returns
+ * "" for other methods. A browser opens at most six HTTP/1.1 connections to a host, and many more WebSockets.
  */
 export function followedPath({ rules, route, kind }: ServedMethod): string {
   const isFollowed = kind === "server_streaming" && rules.follows && !rules.public && route?.verb === "GET";
@@ -22,7 +22,10 @@ export function compileFollowed({ method, route }: ServedMethod): RequestReader 
   return compileRequestReader(method.input, route, parseTemplate(route.template).variables);
 }
 
-/** Sends the messages of a server stream over an accepted WebSocket, one JSON message per frame. */
+/**
+ * Sends the messages of a server stream over an accepted WebSocket, one JSON message per frame. Returns a reader of the
+ * number of waiting bytes, which is always 0.
+ */
 export function serveFollowed(
   client: WebSocket,
   call: GatewayCall,

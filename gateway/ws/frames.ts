@@ -28,7 +28,7 @@ export interface FrameCodec {
 
 /**
  * Compiles the frame codec of a method. Text frames contain the REST JSON. Messages with a field of the option
- * `websocket_binary` are sent as binary frames in protobuf. `variables` are those of the path.
+ * `websocket_binary` are sent as binary frames in protobuf. `variables` contains the values from the path.
  */
 export function compileFrames(
   { method: { input, output }, rules: { websocketBinary } }: ServedMethod,

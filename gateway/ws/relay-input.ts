@@ -17,7 +17,7 @@ export type RelayPart = CdpRequest | ConnectRequest;
 export interface RelayInput {
   readonly first: RelayPart;
   part(data: Uint8Array, last: boolean): RelayPart;
-  /** Message for a normal close by the client, if the method needs to know. */
+  /** Message to send when the client closes the WebSocket normally. Undefined if the method has none. */
   readonly done?: RelayPart;
 }
 

@@ -16,7 +16,10 @@ import { closeClientFault, closeTryAgainLater, frameBytes, send } from "./stream
 const chunkBytes = 256 * 1024;
 const queueLimits = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: RelayPart) => data.length };
 
-/** Rate and burst of a client. Further messages wait. A worker parses them, at about 20 ms per MiB. */
+/**
+ * Messages and bytes per second of a client, which are also its bursts. Further messages wait. A worker parses the
+ * messages, which takes about 20 ms per MiB.
+ */
 const messagesPerSecond = 5_000;
 const bytesPerSecond = 8 * 2 ** 20;
 

@@ -6,7 +6,7 @@ import type { GatewayCall } from "../gateway-call.ts";
 import { lingerMs } from "../slow-bodies.ts";
 import { closeClientFault, closeTryAgainLater } from "./stream.ts";
 
-/** Bytes up to which an unfinished message has no time limit. Most methods accept no longer messages. */
+/** Bytes up to which an unfinished message has no time limit. Most methods refuse longer messages. */
 const untimedBytes = 2 ** 20;
 
 /** Milliseconds until a longer message must be complete: enough for 100 MiB at 28 Mbit/s. */
@@ -24,7 +24,8 @@ interface BoundedSocket {
 
 /**
  * Closes a WebSocket if a message above 1 MiB does not finish within 30 s, because `ws` holds all parts of an
- * unfinished message. Counts these bytes, waiting finished messages, and unread responses.
+ * unfinished message. Counts these bytes, waiting finished messages, and unread responses, and closes the WebSocket if
+ * they exceed the budget of `buffers`.
  */
 export function boundMemory({ client, socket, call, buffers, waiting }: BoundedSocket): void {
   const unfinished = unfinishedOf(client);
@@ -38,7 +39,7 @@ export function boundMemory({ client, socket, call, buffers, waiting }: BoundedS
     clearTimeout(timer);
     timer = undefined;
   };
-  // The listener of `ws` runs first, so the data is already read.
+  // The listener of `ws` runs first, so `ws` has already processed the data.
   socket.on("data", () => {
     buffer.set("message", held());
     if (unfinished() <= untimedBytes) clearTimer();

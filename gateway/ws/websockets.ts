@@ -26,7 +26,7 @@ const closeRestart = 1012;
 interface Route {
   readonly served: ServedMethod;
   readonly template: PathTemplate;
-  /** Template of the path followed by a session token. */
+  /** Template of the path followed by a bearer. Undefined if the method accepts no bearer in the path. */
   readonly byToken: PathTemplate | undefined;
   /** Reads the request of a server stream; undefined for a bidirectional method. */
   readonly readRequest: RequestReader | undefined;
@@ -55,7 +55,10 @@ interface WebSocketParts {
   readonly next: HttpHandler;
 }
 
-/** Serves bidirectional methods and followed server streams over WebSocket (RFC 6455), in REST JSON. */
+/**
+ * Serves bidirectional methods and followed server streams over WebSocket (RFC 6455). Messages are REST JSON or binary
+ * protobuf; relaying methods pass text frames on unchanged.
+ */
 export class WebSockets {
   readonly #routes: readonly Route[];
   readonly #transport: TransportParts;
@@ -111,8 +114,17 @@ export class WebSockets {
         if (keyInAddress) refusePlaywright(request);
         const { session_id: sessionId = "" } = variables;
         const input = keyInAddress ? connectInput(query) : cdpInput(sessionId);
-        const way = { call: admitted, input, transport: this.#transport, metrics: this.#relayMetrics, closeCode };
-        this.#accept({ request, response, head, ...found, call: admitted }, await openRelay(way, request.socket));
+        const relayOptions = {
+          call: admitted,
+          input,
+          transport: this.#transport,
+          metrics: this.#relayMetrics,
+          closeCode,
+        };
+        this.#accept(
+          { request, response, head, ...found, call: admitted },
+          await openRelay(relayOptions, request.socket),
+        );
       } else {
         this.#accept({ request, response, head, ...found, call: admitted }, (client) =>
           serveStream(client, admitted, variables, this.#transport, closeCode),
@@ -123,7 +135,7 @@ export class WebSockets {
     }
   }
 
-  /** Refuses new clients. Open streams end when the dispatcher stops, and close with code 1013 (try again later). */
+  /** Refuses new clients. Open streams end when the dispatcher stops, and close with code 1012 (service restart). */
   stop(): void {
     clearInterval(this.#pings);
     this.#stopping = true;
@@ -142,10 +154,10 @@ export class WebSockets {
     };
     server.once("headers", addHeader);
     server.handleUpgrade(request, socket, head, (client) => {
-      // Added after the listeners that queue messages.
+      // `serve` adds its listeners, which queue messages, before those of `boundMemory`.
       boundMemory({ client, socket, call, waiting: serve(client), buffers: this.#transport.buffers });
     });
-    // `handleUpgrade` writes the headers before it returns, and none to a client that has left.
+    // `handleUpgrade` writes the headers before it returns, and none if the client has disconnected.
     server.off("headers", addHeader);
   }
 
@@ -178,7 +190,7 @@ export class WebSockets {
 
 const pathOf = (served: ServedMethod): string => served.rules.websocket || followedPath(served);
 
-/** Returns the values of each parameter. */
+/** Returns the values of each query parameter, by name. */
 const listQuery = (query: URLSearchParams): Record<string, string[]> =>
   Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));
 
@@ -213,7 +225,10 @@ function refusePlaywright({ headers }: IncomingMessage): void {
   });
 }
 
-/** Refuses invalid handshakes with a problem, before `ws` sends its own text (RFC 6455, section 4.2.1). */
+/**
+ * Throws `bad-request` with all faults of an invalid handshake, because `ws` would send a text of its own (RFC 6455,
+ * section 4.2.1).
+ */
 function checkHandshake({ method, headers }: IncomingMessage): void {
   const { "sec-websocket-key": key = "", "sec-websocket-version": version = "" } = headers;
   const faults = {

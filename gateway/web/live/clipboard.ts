@@ -13,22 +13,22 @@ export interface ClipboardParts {
 
 const overHttps = "A page can use the clipboard only over https: ";
 
-/** Connects the clipboards of the viewer and of the page. */
+/** Transfers text between the viewer's clipboard and the session's page. */
 export function createClipboard({ send, pushPaste, showMessage }: ClipboardParts) {
   /** The requested selection, until it arrives. */
   let waiting: PromiseWithResolvers<string> | undefined;
   let timer: number | undefined;
 
-  function giveUp(): void {
+  function cancelRead(): void {
     waiting?.reject(new Error("failed to read the selection"));
     waiting = undefined;
   }
 
-  /** Requests the selection of the page. */
+  /** Requests the selection of the session's page. Rejects if the selection does not arrive within 5 s. */
   function read(): Promise<string> {
-    giveUp();
+    cancelRead();
     clearTimeout(timer);
-    timer = window.setTimeout(giveUp, readWithin);
+    timer = window.setTimeout(cancelRead, readWithin);
     waiting = Promise.withResolvers();
     send({ copy: {} });
     return waiting.promise;
@@ -45,27 +45,28 @@ export function createClipboard({ send, pushPaste, showMessage }: ClipboardParts
     },
 
     /**
-     * Copies the selection of the page to the viewer's clipboard. An empty selection leaves the clipboard unchanged.
+     * Copies the selection of the session's page to the viewer's clipboard. An empty selection leaves the clipboard
+     * unchanged.
      */
     copy(): void {
       if (navigator.clipboard === undefined) {
         showMessage(`${overHttps}nothing was copied.`);
         return;
       }
-      // A browser only allows writes that start during a key press or click. The text arrives later.
+      // A browser only allows writes to the clipboard that start during a key press or click. The text arrives later.
       const blob = read().then((text) => {
         if (text === "") throw new Error("the selection is empty");
         return new Blob([text], { type: "text/plain" });
       });
       navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]).catch(() => undefined);
     },
-    /** Pastes a text into the page. */
+    /** Pastes a text into the session's page. */
     paste(text: string): void {
       if (text.length > maxPasted)
         showMessage(`At most ${maxPasted.toLocaleString()} characters can be pasted at once.`);
       else if (text !== "") pushPaste(text);
     },
-    /** Pastes the viewer's clipboard into the page. */
+    /** Pastes the viewer's clipboard into the session's page. */
     async pasteFromClipboard(): Promise<void> {
       if (navigator.clipboard === undefined) showMessage(`${overHttps}press Ctrl+V on the picture.`);
       else this.paste(await navigator.clipboard.readText().catch(() => ""));
@@ -75,6 +76,6 @@ export function createClipboard({ send, pushPaste, showMessage }: ClipboardParts
       waiting = undefined;
     },
     /** Stops waiting for a selection. Call after a refusal, which may concern the requested selection. */
-    giveUp,
+    cancelRead,
   };
 }

@@ -1,6 +1,9 @@
 import type { Problem, ServerMessage } from "./messages.ts";
 
-/** Intervals and time limits in milliseconds. A connection without data for 2.5 heartbeats is considered broken. */
+/**
+ * In milliseconds: delay of the first and of the slowest retry, interval of heartbeats, and time without data (2.5
+ * heartbeats) after which a connection is considered broken.
+ */
 const times = { firstRetry: 500, lastRetry: 10_000, heartbeat: 10_000, silence: 25_000 };
 
 /** Reasons why a connection is refused permanently. */
@@ -40,9 +43,9 @@ export interface ConnectionOptions {
 export interface Connection {
   /** Sends a message. Drops the message if there is no connection. */
   send(message: object): void;
-  /** Bytes that wait for the network. */
+  /** Returns the number of bytes that wait to be sent over the network. */
   backlog(): number;
-  /** Round-trip time in milliseconds; undefined before the first measurement. */
+  /** Returns the round-trip time in milliseconds; undefined before the first measurement. */
   roundTrip(): number | undefined;
 }
 
@@ -70,7 +73,8 @@ export function connect(options: ConnectionOptions): Connection {
   }
 
   /**
-   * Requests the reason of a failed handshake with the same token, because browsers hide the response to a handshake.
+   * Sends another request with the same token to learn why the handshake failed, because browsers hide the response to
+   * a handshake.
    */
   async function fetchRefusal(): Promise<void> {
     const answer = await fetch("/v1/sessions", { headers: { authorization: `Bearer ${options.token}` } });

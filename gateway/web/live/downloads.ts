@@ -26,7 +26,7 @@ export interface DownloadParts {
   focusPicture(): void;
 }
 
-/** Creates the list of downloads for the person in control. */
+/** Creates the list of downloads for the person in control. Returns a function that updates the list. */
 export function createDownloads({ fetch, showMessage, focusPicture }: DownloadParts) {
   const list = find("downloads", HTMLUListElement);
   const dismissed = new Set<string>();

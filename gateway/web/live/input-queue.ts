@@ -1,10 +1,13 @@
 import type { Connection } from "./connection.ts";
 import type { InputEvent } from "./messages.ts";
 
-/** Events per message. */
+/** Maximum number of events per message. */
 const maxEvents = 64;
 
-/** While more bytes than this wait for the network, moves are not sent, because they would arrive outdated. */
+/**
+ * While more bytes than this wait for the network, no events are sent. Moves are then merged in the queue, because they
+ * would arrive outdated.
+ */
 const maxBacklog = 16_384;
 
 /** Queue of input events for the service, in order. */
@@ -13,7 +16,10 @@ export interface InputQueue {
   clear(): void;
 }
 
-/** Merges an event with its predecessor if only the newest state counts; otherwise returns undefined. */
+/**
+ * Merges a move with the previous move into the newer one, and a wheel event with the previous one into their sum.
+ * Returns undefined for other events.
+ */
 function merge(last: InputEvent | undefined, next: InputEvent): InputEvent | undefined {
   if (last?.kind === "pointer_move" && next.kind === "pointer_move") return next;
   if (last?.kind === "wheel" && next.kind === "wheel") return { ...next, dx: last.dx + next.dx, dy: last.dy + next.dy };
@@ -21,7 +27,10 @@ function merge(last: InputEvent | undefined, next: InputEvent): InputEvent | und
   return areMoves ? next : undefined;
 }
 
-/** Creates a queue. Moves are sent once per animation frame; other events are sent immediately, after pending moves. */
+/**
+ * Creates a queue. Moves and wheel events are sent once per animation frame. Another event is sent at once, with all
+ * events before it, unless the network is too slow.
+ */
 export function createInputQueue({ send, backlog }: Pick<Connection, "send" | "backlog">): InputQueue {
   let events: InputEvent[] = [];
   let isScheduled = false;

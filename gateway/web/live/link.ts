@@ -1,6 +1,9 @@
 const kept = { token: "pilothouse-view-key", viewer: "pilothouse-viewer-key" };
 
-/** Moves the token from the address, and so from the history, to the storage of the tab. Returns the token. */
+/**
+ * Moves the token from the address, and so from the history, to the storage of the tab. Returns the token. In a tab
+ * without storage, the token stays in the address.
+ */
 export function takeToken(): string {
   const token = location.hash.slice(1);
   if (token === "") return recall(kept.token);
@@ -26,7 +29,7 @@ function recall(name: string): string {
   }
 }
 
-/** Returns whether the value could be stored. Some framed pages have no storage. */
+/** Stores a value for the tab. Returns false if the tab has no storage, as in some frames. */
 function keep(name: string, value: string): boolean {
   try {
     sessionStorage.setItem(name, value);

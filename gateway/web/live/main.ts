@@ -14,7 +14,7 @@ import { clientName, createView, find, hasControl, type Shown } from "./view.ts"
 
 /** Milliseconds for which a refusal is shown. */
 const refusalMs = 6_000;
-/** Milliseconds between two measurements of the latency, while the latency is shown. */
+/** Milliseconds between two measurements of the frame rate and the round-trip time. */
 const measureMs = 1_000;
 
 const canvas = find("picture", HTMLCanvasElement);
@@ -49,9 +49,9 @@ function focusKeys(): void {
   field.focus({ preventScroll: true });
 }
 
-function show(news: Partial<Shown>): void {
+function show(changes: Partial<Shown>): void {
   const hadControl = hasControl(shown);
-  shown = { ...shown, ...news };
+  shown = { ...shown, ...changes };
   render(shown);
   const isInControl = hasControl(shown);
   if (isInControl && !hadControl) focusKeys();
@@ -71,7 +71,7 @@ function showMessage(refusal: string): void {
 }
 
 function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "" }: Problem): void {
-  clipboard.giveUp();
+  clipboard.cancelRead();
   const who = winner ?? holder;
   showMessage(
     who === undefined ? `That did not work: ${detail}.` : `${clientName(who, shown)} has control at the moment.`,
@@ -112,7 +112,10 @@ function start() {
   });
 }
 
-/** Shows pictures per second and the round-trip time. A page that paints nothing has no new pictures. */
+/**
+ * Starts to show the pictures per second and the round-trip time. While the session's page does not change, there are
+ * no new pictures.
+ */
 function measure(): void {
   const output = find("latency", HTMLElement);
   let before = picture.shown;
@@ -125,7 +128,10 @@ function measure(): void {
   }, measureMs);
 }
 
-/** Returns the URL of a typed address. Hosts of this machine and numeric addresses rarely have https. */
+/**
+ * Returns the URL of a typed address. Without a scheme, `localhost` and numeric addresses use http, because they rarely
+ * have https; others use https.
+ */
 function urlOf(text: string): string {
   if (/^[a-z]+:/i.test(text) && !/^[\w.-]+:\d/.test(text)) return text;
   return `${/^(localhost|[\d.]+)(:|\/|$)/.test(text) ? "http" : "https"}://${text}`;

@@ -76,7 +76,7 @@ export interface Problem {
   readonly holder_client_id?: string;
 }
 
-/** Text messages of the service. */
+/** A text message of the service, which has one of these members. */
 export interface ServerMessage {
   readonly hello?: { readonly session_id: string; readonly viewer: ListedViewer; readonly media?: string };
   readonly state?: State;
@@ -104,7 +104,7 @@ export interface SentFinger {
   readonly y: number;
 }
 
-/** Input of a person: `InputEvent` of the interface. */
+/** Input of a person: `InputEvent` of the API. */
 export type InputEvent =
   | { readonly kind: "pointer_move"; readonly x: number; readonly y: number }
   | {
@@ -130,7 +130,7 @@ export type InputEvent =
       readonly points: readonly SentFinger[];
     };
 
-/** Commands for a whole page. */
+/** Commands that navigate a page, or open, activate or close a page. */
 export type Command =
   | { readonly kind: "navigate"; readonly url: string }
   | { readonly kind: "back" | "forward" | "reload" | "open_page" }

@@ -1,7 +1,7 @@
 /** Numbers and bytes in a protobuf message, by field number. */
 type Fields = Record<number, number | Uint8Array>;
 
-/** A point of the shown page, in CSS pixels. */
+/** A point of the session's page, in CSS pixels. */
 export interface PicturePoint {
   readonly x: number;
   readonly y: number;
@@ -36,13 +36,16 @@ interface Waiting {
   readonly onShown: (sequence: number) => void;
 }
 
-/** The picture of the page. */
+/** The picture of the session's page. */
 export interface Picture {
   /** Draws a frame, unless a newer one arrives first. */
   show(message: Uint8Array, onShown: (sequence: number) => void): void;
   /** Draws the current image of a video in place of frames. */
   paint(video: HTMLVideoElement): void;
-  /** Converts a point of the window to a point of the page. Points outside the picture map to its edge. */
+  /**
+   * Converts a point of the viewer's window to a point of the session's page. Points outside the picture map to its
+   * edge.
+   */
   pointAt(at: { readonly clientX: number; readonly clientY: number }): PicturePoint;
   /** Number of frames shown. */
   readonly shown: number;
@@ -55,7 +58,7 @@ export function createPicture(canvas: HTMLCanvasElement): Picture {
   let waiting: Waiting | undefined;
   let isDrawing = false;
   let shown = 0;
-  /** Size of the page in CSS pixels. */
+  /** Size of the session's page in CSS pixels. */
   let page = { width: canvas.width, height: canvas.height };
 
   async function draw({ frame }: Waiting): Promise<void> {

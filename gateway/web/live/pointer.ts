@@ -1,14 +1,14 @@
 import type { InputEvent, SentFinger } from "./messages.ts";
 import type { Picture } from "./picture.ts";
 
-/** Targets of the viewer's pointer. */
+/** What the handlers of mouse and touch input need. */
 export interface PointerParts {
   readonly canvas: HTMLCanvasElement;
   readonly picture: Picture;
   /** Whether the viewer has control. Without control, input is not sent, and the picture scrolls and zooms as usual. */
   hasControl(): boolean;
   push(event: InputEvent): void;
-  /** Called when the mouse is pressed on the picture, which then receives keys. */
+  /** Called when the mouse is pressed on the picture, to move the keyboard focus there. */
   onPress(): void;
 }
 
@@ -17,7 +17,7 @@ const buttons = ["left", "middle", "right"] as const;
 /** Pixels per unit of a wheel event: pixel, line, page (UI Events, WheelEvent.deltaMode). */
 const wheelUnits = [1, 16, 400];
 
-/** Highest click count: a third click selects a paragraph, and further clicks have no meaning. */
+/** Highest click count. A third click selects a paragraph; the fourth click counts as the first again. */
 const maxClicks = 3;
 
 /** Sends mouse events: inside the picture, and outside while a button pressed inside is held. */
@@ -57,7 +57,7 @@ export function attachMouse({ canvas, picture, hasControl, push, onPress }: Poin
   );
 }
 
-/** Sends touches. The page's browser recognises taps, swipes and pinches. */
+/** Sends touches. The session's browser recognises taps, swipes and pinches. */
 export function attachTouch({ canvas, picture, hasControl, push }: PointerParts): void {
   const fingers = new Map<number, SentFinger>();
   const send = (phase: "start" | "move" | "end" | "cancel") =>
@@ -92,7 +92,10 @@ export function attachTouch({ canvas, picture, hasControl, push }: PointerParts)
   });
 }
 
-/** Remembers the last press on the picture until a key is pressed. */
+/**
+ * Returns a function that returns where the picture was last pressed, in the viewport. The function returns undefined
+ * if a key was pressed since.
+ */
 export function trackPresses(canvas: HTMLElement, keys: HTMLElement): () => Pick<DOMRect, "x" | "y"> | undefined {
   let last: Pick<DOMRect, "x" | "y"> | undefined;
   canvas.addEventListener("pointerdown", ({ clientX: x, clientY: y }) => {

@@ -62,23 +62,27 @@ export interface QuestionParts {
   lastPress(): Pick<DOMRect, "x" | "y"> | undefined;
 }
 
-/** Pixels between a panel and the pressed place, and between the panel and the edges of the window. */
+/** Pixels between a panel and the pressed point, and between the panel and the edges of the window. */
 const gap = 12;
 
 /**
- * Shows the panel below a place, or above the place if there is no room below. Without a place, at its usual position.
+ * Moves the panel below a point, or above the point if there is no room below. Without a point, the panel has its usual
+ * position.
  */
-function movePanel(panel: HTMLElement, place: Pick<DOMRect, "x" | "y"> | undefined): void {
-  panel.toggleAttribute("data-at-field", place !== undefined);
-  if (!place) return;
+function movePanel(panel: HTMLElement, point: Pick<DOMRect, "x" | "y"> | undefined): void {
+  panel.toggleAttribute("data-at-field", point !== undefined);
+  if (!point) return;
   const { width, height } = panel.getBoundingClientRect();
-  const below = place.y + gap;
-  const top = below + height + gap > innerHeight ? place.y - gap - height : below;
-  panel.style.left = `${Math.max(gap, Math.min(place.x - gap, innerWidth - width - gap))}px`;
+  const below = point.y + gap;
+  const top = below + height + gap > innerHeight ? point.y - gap - height : below;
+  panel.style.left = `${Math.max(gap, Math.min(point.x - gap, innerWidth - width - gap))}px`;
   panel.style.top = `${Math.max(gap, top)}px`;
 }
 
-/** Creates the panel that shows questions of pages in order, and sends the answers of the person in control. */
+/**
+ * Creates the panel that shows one question at a time, those of the active page first, and sends the answers of the
+ * person in control. Returns a function that updates the panel.
+ */
 export function createQuestionPanel({ answer, uploadFile, showMessage, focusPicture, lastPress }: QuestionParts) {
   const panel = find("question", HTMLFormElement);
   const message = find("question-message", HTMLElement);
@@ -88,7 +92,10 @@ export function createQuestionPanel({ answer, uploadFile, showMessage, focusPict
   const yes = find("question-yes", HTMLButtonElement);
   const no = find("question-no", HTMLButtonElement);
   let shown: PageQuestion | undefined;
-  /** The last answered question, which stays open until the service confirms it. */
+  /**
+   * Id of the last answered question. The panel hides the question, although the service lists it until the answer is
+   * handled.
+   */
   let answered: string | undefined;
   let latest: Shown | undefined;
   /** Aborts the current upload. */
@@ -125,7 +132,7 @@ export function createQuestionPanel({ answer, uploadFile, showMessage, focusPict
     no.hidden = wording.no === undefined;
   }
 
-  /** Sends files in order, and answers with the names under which they were stored. */
+  /** Uploads files in order, and answers with the names under which they were stored. */
   async function send(question: PageQuestion, chosen: readonly File[]): Promise<void> {
     sending = new AbortController();
     const { signal } = sending;

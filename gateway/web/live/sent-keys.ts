@@ -1,16 +1,19 @@
 import type { Command, InputEvent } from "./messages.ts";
 
-/** Targets of the viewer's keyboard. */
+/** What the handler of keyboard input needs. */
 export interface KeyboardParts {
-  /** Focused while the page receives keys: only editable elements have input methods, and a keyboard on phones. */
+  /**
+   * Element that is focused while the session's page receives keys. Only editable elements have input methods, and a
+   * keyboard on phones.
+   */
   readonly field: HTMLTextAreaElement;
   hasControl(): boolean;
   push(event: InputEvent): void;
   command(command: Command): void;
-  /** Copies the selection of the page to the clipboard, after the input sent so far. */
+  /** Copies the selection of the session's page to the clipboard, after the input sent so far. */
   copy(): void;
   paste(text: string): void;
-  /** Returns the keyboard focus to the controls around the picture. */
+  /** Moves the keyboard focus to the controls around the picture. */
   releaseFocus(): void;
 }
 
@@ -21,7 +24,7 @@ const filler = " ";
 const unsentKeys = new Set(["Process", "Unidentified", "Dead"]);
 const inputMethodKeyCode = 229;
 
-/** Keys that correspond to input types of phone keyboards (Input Events Level 2, 5.1.2). */
+/** Keys to press for each input type of phone keyboards (Input Events Level 2, 5.1.2). */
 const inputTypeKeys: Readonly<Record<string, readonly string[]>> = {
   insertLineBreak: ["Enter"],
   insertParagraph: ["Enter"],
@@ -34,13 +37,13 @@ const inputTypeKeys: Readonly<Record<string, readonly string[]>> = {
 
 const isMac = navigator.platform.startsWith("Mac");
 
-/** Maps the command key of a Mac to Control in the session's browser. */
+/** Returns the key to send. The command key of a Mac becomes Control in the session's browser. */
 function toSessionKey({ key, code, location }: KeyboardEvent) {
   if (!isMac || key !== "Meta") return { key, code, location };
   return { key: "Control", code: code.replace("Meta", "Control"), location };
 }
 
-/** Returns the browser command of a key, such as reload. */
+/** Returns the browser command of a key, such as reload, if any. */
 function toCommand({ key, code, altKey, ctrlKey, metaKey }: KeyboardEvent): Command | undefined {
   const commands = isMac ? metaKey : ctrlKey;
   if (key === "F5" || (commands && code === "KeyR")) return { kind: "reload" };

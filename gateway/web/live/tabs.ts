@@ -1,6 +1,9 @@
 import type { Command, PageTab } from "./messages.ts";
 
-/** Creates the tab list. The person in control can activate and close tabs. */
+/**
+ * Creates the tab list, in which the person in control can activate and close tabs. Returns a function that updates the
+ * list.
+ */
 export function createTabs(list: HTMLElement, command: (command: Command) => void) {
   let before = "";
 

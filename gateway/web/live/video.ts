@@ -1,8 +1,8 @@
 import type { Picture } from "./picture.ts";
 
 /**
- * Milliseconds to wait for the first picture (`start`) and for each next picture (`patience`) before frames replace the
- * video, and milliseconds before LiveKit is tried again.
+ * In milliseconds: time until the first picture (`start`) and until each next picture (`patience`) before frames
+ * replace the video, and the shortest and longest pause before LiveKit is tried again.
  */
 const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
 
@@ -42,10 +42,10 @@ export interface VideoOptions {
 
 /** The picture over LiveKit. Frames replace the video if it fails. */
 export interface Video {
-  /** Sets the medium of pictures, at the start of each connection. */
+  /** Requests video if `media` is `livekit`. Call at the start of each connection. */
   begin(media: string | undefined): void;
   join(room: { readonly url: string; readonly token: string }): void;
-  /** Ends the video with its connection. */
+  /** Ends the video. Call when the connection has ended. */
   end(): void;
 }
 
@@ -81,7 +81,7 @@ export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
 
   function watch(): void {
     clearTimeout(timer);
-    // A hidden page paints nothing, so missing pictures are no failure.
+    // A hidden tab paints nothing, so missing pictures are no failure.
     if (!document.hidden) timer = window.setTimeout(useFrames, times.patience);
   }
 

@@ -1,7 +1,7 @@
 import type { Command, ListedViewer, PageTab, State } from "./messages.ts";
 import { createTabs } from "./tabs.ts";
 
-/** Contents of the page around the picture. */
+/** What the viewer's page shows around the picture. */
 export interface Shown {
   /** Whether the session has ended or the connection is lost, and why. */
   readonly interruption: { readonly is: "over" | "waiting"; readonly why: string } | undefined;
@@ -12,7 +12,7 @@ export interface Shown {
   readonly own: ListedViewer | undefined;
 }
 
-/** Returns an element of the page. Throws if it is missing. */
+/** Returns the element with an id. Throws if the element is missing or of another kind. */
 export function find<Kind extends HTMLElement>(id: string, kind: abstract new () => Kind): Kind {
   const element = document.getElementById(id);
   if (!(element instanceof kind)) throw new Error(`the page has no ${id}`);
@@ -63,7 +63,7 @@ function noticeOf(shown: Shown): string {
   return "";
 }
 
-/** Returns whether a page shows the browser's error page. */
+/** Returns whether a page is active and shows the browser's error page. */
 const isUnloaded = ({ active, url }: Pick<PageTab, "active" | "url">): boolean =>
   active === true && url.startsWith("chrome-error:");
 
@@ -72,7 +72,7 @@ function write(id: string, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Creates a function that updates the page, except the picture. */
+/** Creates a function that updates the viewer's page, except the picture. */
 export function createView(command: (command: Command) => void) {
   const showTabs = createTabs(find("tabs", HTMLElement), command);
   const address = find("address", HTMLInputElement);

@@ -1,7 +1,7 @@
 import { Room, RoomEvent, Track } from "livekit-client";
 import type { JoinRoom } from "../live/video.ts";
 
-/** Joins a LiveKit room and shows its only video track. The live page loads this script on demand. */
+/** Joins a LiveKit room and plays its only video track. The live page loads this script on demand. */
 const joinRoom: JoinRoom = (url, token, { onVideo, onDisconnected }) => {
   // The video element is hidden, so its size must not select the quality.
   const room = new Room({ adaptiveStream: false, dynacast: false, disconnectOnPageLeave: true });
