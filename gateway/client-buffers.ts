@@ -15,7 +15,7 @@ type BufferKind = (typeof kinds)[number];
 
 /**
  * Fewer bytes of a kind count as 0, so that most exchanges cost only one entry of a set. Other limits bound the
- * uncounted bytes: 30 requests per second of 60 s each hold up to 112 MiB, and the 256 streams of an account up to 16
+ * uncounted bytes. 30 requests per second of 60 s each hold up to 112 MiB; the 256 streams of an account hold up to 16
  * MiB.
  */
 const countedFrom = 64 * 1024;

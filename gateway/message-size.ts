@@ -7,9 +7,9 @@ const mebibyte = 1024 * kibibyte;
 export const longestPublicBody = 16 * kibibyte;
 
 /**
- * Returns the largest message in bytes that a client may send over gRPC and Connect: `max_message_bytes` of the method,
- * else 16 KiB for public methods and 1 MiB for others. `max_message_bytes` of a relaying method does not apply, because
- * its messages are sent in parts.
+ * Returns the largest message in bytes that a client may send over gRPC and Connect: `max_message_bytes` of the method.
+ * The default is 16 KiB for public methods and 1 MiB for others, and also applies to relaying methods, because their
+ * messages are sent in parts.
  */
 export function longestMessage({ rules }: ServedMethod): number {
   return (rules.relay ? 0 : rules.maxMessageBytes) || (rules.public ? longestPublicBody : mebibyte);

@@ -36,8 +36,8 @@ const nextSteps: Partial<Record<ErrorSlug, string>> = {
   forbidden: "tell the person which permission the API key lacks",
 };
 
-/** Converts a failure to an error result, with the next step for the model. `besides` contains further members. */
-export function toErrorResult(failure: Failure, requestId: string, besides: object = {}): CallToolResult {
+/** Converts a failure to an error result, with the next step for the model. `moreMembers` are added to the result. */
+export function toErrorResult(failure: Failure, requestId: string, moreMembers: object = {}): CallToolResult {
   const { slug, detail = errorTable[slug].about, errors, retryAfter } = failure;
   const next = nextSteps[slug];
   const problem = {
@@ -46,7 +46,7 @@ export function toErrorResult(failure: Failure, requestId: string, besides: obje
     ...(errors.length > 1 && { errors }),
     ...(retryAfter !== undefined && { retry_after_seconds: retryAfter }),
     ...(next !== undefined && { next }),
-    ...besides,
+    ...moreMembers,
     request_id: requestId,
   };
   return { content: [{ type: "text", text: escapePageMarkers(JSON.stringify(problem)) }], isError: true };

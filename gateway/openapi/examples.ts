@@ -120,8 +120,8 @@ export function readOption(field: DescField, text: string): Json {
 }
 
 /**
- * Returns an example of a path parameter: of the field itself, else of the id that the field refers to, else of an id
- * in a response of the service.
+ * Returns an example of a path parameter: that of the field, else of the id to which the field refers. Otherwise
+ * returns an example id from a response of the service.
  */
 export function pathExample(field: DescField, method: DescMethod): string {
   const methods = [method, ...method.parent.methods].filter(({ methodKind }) => methodKind === "unary");

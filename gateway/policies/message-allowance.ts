@@ -4,8 +4,8 @@ import { IdleMap } from "../../src/platform/idle-map.ts";
 import type { GatewayCall } from "../gateway-call.ts";
 
 /**
- * Messages and bytes per second (and burst) that a gateway parses for one account. Parsing takes up to 20 ms of the
- * event loop per MiB, so the long messages of an account take less than a tenth of the event loop's time.
+ * Messages and bytes per second (and burst) that a gateway parses for one account. Parsing 1 MiB takes up to 20 ms of
+ * the event loop, so the long messages of one account occupy less than a tenth of the event loop.
  */
 const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
 

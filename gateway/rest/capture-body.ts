@@ -75,7 +75,7 @@ class BodyText {
   readonly #size: number;
   #opening: string;
   #received = 0;
-  /** Base64 encodes three bytes as four characters, so the remainder waits for the next chunk. */
+  /** Up to two bytes that wait for the next chunk, because Base64 encodes three bytes as four characters. */
   #carried = Buffer.alloc(0);
 
   constructor(opening: string, size: number) {

@@ -13,7 +13,7 @@ const groupCount = 15;
 /** Followers to write to before yielding to the event loop. Writing to 100 followers takes 3 ms of CPU. */
 const atOnce = 100;
 
-/** Largest number of unread bytes per follower, besides kernel buffers. A status has some thousand bytes. */
+/** Largest number of unread bytes per follower, besides kernel buffers. A status message has some thousand bytes. */
 const maxWaiting = 262_144;
 
 /**

@@ -2,7 +2,7 @@ import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import { fail } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 
-/** A JSON body, written while its bytes fields arrive. The size is known if there are no bytes. */
+/** A JSON body, written while its bytes fields arrive. `contentLength` is known only if all bytes fields are empty. */
 export interface StreamedFields {
   readonly contentLength?: number;
   readonly chunks: AsyncIterable<Buffer>;
@@ -57,7 +57,7 @@ export function compileStreamedFields(answer: DescMessage): (parts: AsyncIterabl
 class FieldText {
   #pending: string;
   #name: string | undefined;
-  /** Base64 encodes three bytes as four characters, so the remainder waits for the next chunk. */
+  /** Up to two bytes that wait for the next chunk, because Base64 encodes three bytes as four characters. */
   #carried = Buffer.alloc(0);
 
   constructor(opening: string) {

@@ -69,7 +69,10 @@ function encodeOnce(output: DescMessage, message: Message): Uint8Array {
   return bytes;
 }
 
-/** Returns whether a frame may be the half-close, which draws no token and is therefore read first. */
+/**
+ * Returns whether a frame may be the half-close. The half-close draws no token, so such a frame is read before tokens
+ * are drawn.
+ */
 export function mayBeEnd({ data, isBinary }: WebSocketFrame): boolean {
   return !isBinary && data.length <= 64 && data.includes('"end"');
 }

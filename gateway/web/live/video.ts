@@ -1,8 +1,8 @@
 import type { Picture } from "./picture.ts";
 
 /**
- * In milliseconds: time until the first picture (`start`) and until each next picture (`patience`) before frames
- * replace the video, and the shortest and longest pause before LiveKit is tried again.
+ * In milliseconds. `start` and `patience` are the times until the first and until each next picture, after which frames
+ * replace the video. The others are the shortest and the longest pause before LiveKit is tried again.
  */
 const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
 
