@@ -21,7 +21,7 @@ export class Problems {
   failure(thrown: unknown, requestId: string): Failure {
     const failure = fromFastify(thrown) ?? asFailure(thrown);
     if (failure.slug === "internal") {
-      this.#log.error({ err: failure.cause ?? failure, request_id: requestId }, "request failed");
+      this.#log.error({ err: failure.cause ?? failure, request_id: requestId }, "failed to handle a request");
     }
     return failure;
   }

@@ -32,7 +32,7 @@ export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocu
   const buckets = createBuckets();
   return (address) => {
     const [state] = buckets.take(ownerOf(address), [documentRequest], clock.now());
-    if (!state) throw new Error("a bucket that was drawn from has no state");
+    if (!state) throw new Error("expected the state of the drawn bucket");
     return state.allowed ? state : { ...state, resetAt: Math.ceil(clock.now() / 1_000) + state.retryAfterSeconds };
   };
 }
@@ -43,7 +43,7 @@ export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "c
     peek: (address) => buckets.peek(ownerOf(address), bucketRequest, clock.now()),
     async draw(address) {
       const [state] = await buckets.take(ownerOf(address), bucketRequests, clock.now());
-      if (!state) throw new Error("a bucket that was drawn from has no state");
+      if (!state) throw new Error("expected the state of the drawn bucket");
       return state;
     },
     async refund(address) {

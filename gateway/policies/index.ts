@@ -67,5 +67,5 @@ export function assertEnforced(served: ServedMethod, among: readonly Policy[] = 
   const broken = MethodRulesSchema.fields.find(
     (option) => isFieldSet(served.rules, option) && !enforced.has(option.localName),
   );
-  if (broken) throw new Error(`${served.name}: nothing enforces its option ${broken.name}`);
+  if (broken) throw new Error(`${served.name}: no policy enforces the option ${broken.name}`);
 }

@@ -196,7 +196,7 @@ test("an audited method writes its entry, or fails with an internal error", asyn
 test("a gateway refuses to serve an option that no policy enforces", () => {
   const withoutAudit = policies.filter(({ name }) => name !== "audit");
   for (const served of serveWork(ApiKeyService).methods.filter(({ rules }) => rules.audit !== ""))
-    expect(() => assertEnforced(served, withoutAudit)).toThrow(`${served.name}: nothing enforces its option audit`);
+    expect(() => assertEnforced(served, withoutAudit)).toThrow(`${served.name}: no policy enforces the option audit`);
 });
 
 test("a method can read the client address and set response headers", async () => {
