@@ -1,7 +1,7 @@
 import type { InputEvent, SentFinger } from "./messages.ts";
 import type { Picture } from "./picture.ts";
 
-/** What the handlers of mouse and touch input need. */
+/** Dependencies of the handlers of mouse and touch input. */
 export interface PointerParts {
   readonly canvas: HTMLCanvasElement;
   readonly picture: Picture;

@@ -1,6 +1,6 @@
 import type { Command, InputEvent } from "./messages.ts";
 
-/** What the handler of keyboard input needs. */
+/** Dependencies of the handler of keyboard input. */
 export interface KeyboardParts {
   /**
    * Element that is focused while the session's page receives keys. Only editable elements have input methods, and a

@@ -1,7 +1,7 @@
 import type { Command, ListedViewer, PageTab, State } from "./messages.ts";
 import { createTabs } from "./tabs.ts";
 
-/** What the viewer's page shows around the picture. */
+/** Contents of the viewer's page around the picture. */
 export interface Shown {
   /** Whether the session has ended or the connection is lost, and why. */
   readonly interruption: { readonly is: "over" | "waiting"; readonly why: string } | undefined;
