@@ -4,18 +4,21 @@ import type { SessionPage } from "../../pages/session-page.ts";
 import type { Tab } from "../../pages/tab.ts";
 import { callIfLoaded, mainFrame } from "../elements/page-world.ts";
 
-/** Longest wait, after the input was acknowledged, for the page to finish handling it. */
+/** Longest wait in milliseconds, after the input was acknowledged, for the page to finish handling the input. */
 const busyMs = 1_000;
 
-/** Longest wait for a requested navigation to begin. A form submission begins in a later task. */
+/** Longest wait in milliseconds for a requested navigation to begin. A form submission begins in a later task. */
 const beginMs = 500;
 
-/** Longest wait for a requested tab to open. */
+/** Longest wait in milliseconds for requested tabs to open. */
 const openMs = 1_000;
 
 interface ActionOutcome {
   readonly opened: readonly SessionPage[];
-  /** Title of the document that the action ran in. Undefined if unknown, or if a navigation may have replaced it. */
+  /**
+   * Title of the document that the action ran in. Undefined if unknown, or if the document may have been replaced or
+   * closed.
+   */
   readonly title: string | undefined;
 }
 
@@ -40,8 +43,8 @@ export class ActionEffects {
   }
 
   /**
-   * Resolves with the result once all awaited effects have ended. `reportedTitle` is the title, if the page reported it
-   * after handling all its input.
+   * Resolves with the result once all awaited effects have ended or their waits have timed out. `reportedTitle` is the
+   * title that the page reported after handling all its input, if any.
    */
   async settle(progress: Progress, reportedTitle: string | undefined): Promise<ActionOutcome> {
     const { changes } = this.#pages;
@@ -61,8 +64,8 @@ export class ActionEffects {
   }
 
   /**
-   * Resolves when the page has handled all its input, with the title if our script runs in the document. The responses
-   * to the commands arrive after the events of all earlier effects.
+   * Resolves when the page has handled all its input, with the title if our script is loaded in the document. The
+   * responses to the commands arrive after the events of all earlier effects.
    */
   async #whenHandled(progress: Progress, reportedTitle: string | undefined): Promise<string | undefined> {
     const { session, sessions } = this.#tab;

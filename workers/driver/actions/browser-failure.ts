@@ -19,7 +19,10 @@ export function browserFailure(thrown: unknown): Failure {
   );
 }
 
-/** Returns the failure if an error means that the page has crashed or closed, or cannot be reached. */
+/**
+ * Returns a failure as it is. Converts an error that means that the page has crashed or closed, or cannot be reached.
+ * Returns undefined for other errors.
+ */
 export function pageFailure(thrown: unknown): Failure | undefined {
   if (thrown instanceof Failure) return thrown;
   const message = messageOf(thrown);

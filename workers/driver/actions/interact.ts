@@ -81,8 +81,8 @@ export async function interact(scene: ActionScene, action: InteractRequest["acti
 }
 
 /**
- * Performs an action on the contents of a page and waits for its effects. `act` resolves with the title, if the page
- * reported it after handling all its input.
+ * Performs an action on the contents of a page and waits for the effects of the action. `act` resolves with the title
+ * that the page reported after handling all its input, if any.
  */
 async function onContents(
   scene: ActionScene,

@@ -15,15 +15,17 @@ import type { LoadState } from "../../pages/tab.ts";
 import { messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
 
 /**
- * Time after which a renderer counts as hung: from the server's response to the document's commit, or from the request
- * while the old document blocks it.
+ * Milliseconds after which a renderer counts as hung if its document has not committed. They start at the server's
+ * response, or at the navigate command if the old document blocks the request.
  */
 const hungMs = 2_000;
 
-/** Longest wait for a renderer to answer a probe. A renderer that does not answer in time is replaced. */
+/**
+ * Longest wait in milliseconds for a renderer to answer a probe. A renderer that does not answer in time is replaced.
+ */
 const probeMs = 1_000;
 
-/** Longest wait for `Page.stopLoading`. Shorter than the grace period after a command's timeout. */
+/** Longest wait in milliseconds for `Page.stopLoading`. Shorter than the grace period after a command's timeout. */
 const stopMs = 100;
 
 export interface NavigateScene {
@@ -43,7 +45,7 @@ export function loadStateOf(waitUntil: WaitUntil): LoadState {
 }
 
 interface NavigationResult {
-  /** HTTP status of the document, if it has one. */
+  /** HTTP status of the response with the document. Absent if the document has no HTTP response. */
   readonly httpStatus?: number;
   readonly download?: { readonly fileName: string };
 }
@@ -87,14 +89,20 @@ function assertNotRefused(scene: NavigateScene, since: number): void {
   if (answer?.seemsBlocked && wasRefused(scene, answer.url, since)) throw refusedFailure(scene, answer.url);
 }
 
-/** Throws if the page has navigated itself to an address that cannot be reached. `since` is a time by `Date.now()`. */
+/**
+ * Throws if the page has navigated itself to an address that cannot be reached or that the relay refuses. `since` is
+ * when the first navigation started, by `Date.now()`.
+ */
 export function assertReached(scene: NavigateScene, since: number): void {
   const { tab, traffic } = scene.sessionPage;
   if (tab.isErrorPage) throw toFailure(scene, new Error("net::ERR_FAILED"), traffic.requestedUrl ?? tab.url, since);
   assertNotRefused(scene, since);
 }
 
-/** Resolves when the page's document, or a pending document, has reached the load state. */
+/**
+ * Resolves when the page's document has reached the load state. If a navigation is pending, waits for the next
+ * document. Throws `session-timeout` if the document does not reach the state in time.
+ */
 export async function waitForLoadState({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
   const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
   if (!reached) throwLoadTimeout();
@@ -112,7 +120,10 @@ function throwLoadTimeout(): never {
   );
 }
 
-/** Resolves when the document has committed, or when no document will commit. */
+/**
+ * Resolves with `document` when a document has committed, or if the page itself has navigated elsewhere. Resolves with
+ * `nothing` if the server has no content.
+ */
 async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
   const { sessionPage, progress } = scene;
   const before = sessionPage.tab.committed;
@@ -175,7 +186,7 @@ interface NavigateResponse {
   readonly isDownload?: boolean;
 }
 
-/** Resolves when the renderer counts as hung. Never resolves once `done` aborts. */
+/** Resolves when the renderer counts as hung. Never resolves after a document has committed or `done` has aborted. */
 function detectHang({ tab, traffic }: SessionPage, done: AbortSignal): Promise<"hung"> {
   const { promise, resolve } = Promise.withResolvers<"hung">();
   const before = tab.committed;

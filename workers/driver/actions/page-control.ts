@@ -8,7 +8,7 @@ import type { SessionPage } from "../../pages/session-page.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { waitForLoadState } from "./navigate.ts";
 
-/** Longest wait for `Page.bringToFront`. The command's response does not depend on it. */
+/** Longest wait in milliseconds for `Page.bringToFront`. The page counts as active even without a response. */
 const frontMs = 500;
 
 export interface ControlScene {
@@ -17,7 +17,10 @@ export interface ControlScene {
   readonly progress: Progress;
 }
 
-/** Moves `steps` entries through the page's history. Resolves when the document of that entry has loaded. */
+/**
+ * Moves to the history entry `steps` away from the current entry. Resolves when the document of the new entry has
+ * loaded. Throws `conflict` if the page has no such entry.
+ */
 export async function traverseHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
   const { cdp } = sessionPage;
   const { entries, currentIndex } = await sendToPage(progress, () => cdp.send("Page.getNavigationHistory"));
@@ -36,7 +39,7 @@ export async function reload({ sessionPage, progress }: ControlScene): Promise<v
   await waitForLoadState(sessionPage, "load", progress);
 }
 
-/** Makes a page active, which is then the default page of commands. */
+/** Makes a page the active page. Commands without a page id act on the active page. */
 export async function activatePage({ pages }: ControlScene, { pageId }: ActivatePage): Promise<void> {
   const page = pages.find(pageId);
   pages.activate(page);
@@ -48,12 +51,15 @@ export async function openPage({ pages, progress }: ControlScene): Promise<void>
   await pages.open(progress);
 }
 
-/** Closes a page. The previously active page becomes active. */
+/**
+ * Closes a page. If the page was active, the previously active page becomes active. A blank page replaces the last
+ * page.
+ */
 export async function closePage({ pages, progress }: ControlScene, { pageId }: ClosePage): Promise<void> {
   await pages.close(pages.find(pageId), progress);
 }
 
-/** Longest wait for a navigation to begin. */
+/** Longest wait in milliseconds for a navigation to begin. */
 const beginMs = 500;
 
 /**

@@ -7,12 +7,15 @@ import type { Progress } from "../../pages/progress.ts";
 import { showElement } from "../elements/reach.ts";
 import { checkTime, locatorOf, type Scene } from "./scene.ts";
 
-/** Intermediate moves of a drag. Pages that follow the pointer need more moves than start and end. */
+/**
+ * Minimum number of moves from the start to the end of a drag. Pages that follow the pointer need more than one move.
+ */
 const dragSteps = 10;
 
-/** Milliseconds between two moves of a finger: one frame. */
+/** Milliseconds between two moves of a finger or of the mouse, about one frame. */
 const frameMs = 16;
 
+/** Default duration of a swipe in milliseconds. */
 const swipeMs = 300;
 
 /** Presses at one point, moves to another point and releases the button. */
@@ -78,7 +81,7 @@ async function eachStep(
 }
 
 /**
- * Returns the requested point, or the centre of the requested element once the element is attached, stable and in view.
+ * Returns the requested point, or the centre of the requested element once the element is visible, stable and in view.
  */
 async function findPoint(scene: Scene, place: Place | undefined, path: string): Promise<Point> {
   if (!place) throw failFields("validation-failed", { [path]: "is required" });

@@ -8,7 +8,7 @@ import type { VariableUse } from "../../variables/variable-store.ts";
 import type { Locator } from "../elements/locator.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 
-/** Context of a command: its page and deadline, and what it uses of the session. */
+/** Context of a command: its page, its deadline, and the parts of the session that the command uses. */
 export interface Scene {
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
@@ -31,8 +31,8 @@ interface LocatorFields {
 }
 
 /**
- * Returns the element that a request names, if any. `path` is the path, within the request, of the message with the
- * selector.
+ * Returns the element that a request names, if any. `path` is the path of the request's field that contains `selector`
+ * and `frame`.
  */
 export function locatorOf(
   { refs, sessionPage }: Scene,

@@ -13,10 +13,15 @@ import {
 import { contentFrameIdOf, reachElement, retryUntilTimeout } from "../elements/reach.ts";
 import { locatorOf, type Scene } from "./scene.ts";
 
-/** Longest wait for a wheel event to scroll the page. On a page without scrollable content, it never does. */
+/**
+ * Longest wait in milliseconds for a wheel event to scroll the page. A page without scrollable content never scrolls.
+ */
 const settleMs = 500;
 
-/** Scrolls an element, or sends a wheel event to the middle of the viewport. Resolves when the page has scrolled. */
+/**
+ * Scrolls an element, or sends a wheel event to the middle of the viewport. Resolves when the page has scrolled, or
+ * `settleMs` after the wheel event.
+ */
 export async function scroll(scene: Scene, request: Scroll): Promise<void> {
   const { dx, dy } = request;
   const locator = locatorOf(scene, request, "action");
@@ -59,7 +64,7 @@ async function readScrolls(
   return [{ frame, seen }, ...(id ? await readScrolls(scene, childFrame(scene, id), seen.inner) : [])];
 }
 
-/** Ignores that the wheel event made a frame navigate. */
+/** Ignores that a frame's document was replaced after the wheel event. Rethrows other errors. */
 function ignoreReplaced(thrown: unknown): void {
   if (!(thrown instanceof DocumentReplaced)) throw thrown;
 }

@@ -14,7 +14,10 @@ import {
 import { contentFrameIdOf, retryUntilTimeout } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 
-/** A placeholder in a text: stands for a secret's value, or for the current TOTP code of its seed. */
+/**
+ * A placeholder in a text. It stands for a secret's value, or for the current TOTP code of a secret that is a TOTP
+ * seed.
+ */
 interface SecretPart {
   readonly variable: SecretVariable;
   readonly isCode: boolean;
@@ -41,7 +44,7 @@ export function splitPlaceholders(text: string, { variables }: VariableUse): Par
   return parts.filter((part) => part !== "");
 }
 
-/** Throws if one of the secrets must not be typed into the focused frame's origin. */
+/** Throws `validation-failed` if one of the secrets must not be typed into the focused frame's origin. */
 export async function assertAllowedOrigin(scene: Scene, parts: readonly Part[]): Promise<void> {
   const { origin } = await findFocus(scene);
   for (const part of parts) if (typeof part !== "string") assertAllowed(part, origin);
@@ -49,7 +52,7 @@ export async function assertAllowedOrigin(scene: Scene, parts: readonly Part[]):
 
 /**
  * Inserts a secret at the focus. Key events are not used, because the surrounding page could move the focus to another
- * frame between two of them.
+ * frame between two key events.
  */
 export async function insertSecret(scene: Scene, part: SecretPart): Promise<void> {
   const { frame, origin } = await findFocus(scene);

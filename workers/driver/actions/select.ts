@@ -4,7 +4,7 @@ import { callPage } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
 import { requiredLocator, type Scene } from "./scene.ts";
 
-/** Selects options of a `<select>` by label, or by value, once all of them exist. */
+/** Selects options of a `<select>` once all of them exist: by label if the request has labels, else by value. */
 export async function select(scene: Scene, request: Select): Promise<void> {
   const { values, labels } = request;
   const locator = requiredLocator(scene, request, "action");

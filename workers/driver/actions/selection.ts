@@ -6,7 +6,10 @@ import type { SessionPage } from "../../pages/session-page.ts";
 /** Maximum characters read from a selection. */
 const max = 262_144;
 
-/** Returns the selected text of a page, including same-origin frames, as a copy command would. */
+/**
+ * Returns the text that a copy command would copy: the selection in the focused field or document, also in a
+ * same-origin frame. Empty for a password field.
+ */
 export async function readSelection({ cdp, targetId: frameId }: SessionPage, progress: Progress): Promise<string> {
   const world = cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
   const { executionContextId: contextId } = await progress.race(world);

@@ -11,8 +11,8 @@ import { retryUntilTimeout } from "../elements/reach.ts";
 import { checkTime, locatorOf, type Scene } from "./scene.ts";
 
 /**
- * Taps an element or a point. Touch devices receive a touch, except for multiple clicks or another button. Returns the
- * title from `dispatchClick`.
+ * Taps an element or a point. With a touch screen, a single tap of the left button is a touch. All other taps are mouse
+ * clicks. Returns the title from `dispatchClick`. Undefined for a point.
  */
 export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
   const { count = 1 } = request;
@@ -23,7 +23,7 @@ export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
   );
 }
 
-/** Moves the mouse to an element or a point. Returns the title from `dispatchClick`. */
+/** Moves the mouse to an element or a point. Returns the title from `dispatchClick`. Undefined for a point. */
 export function hover(scene: Scene, request: Hover): Promise<string | undefined> {
   return hit(scene, request, "move", ({ mouse }, point) => mouse.move(point));
 }
@@ -51,7 +51,7 @@ async function touch(screen: TouchScreen, point: ViewportPoint): Promise<void> {
   await Promise.all([screen.start(point), screen.end()]);
 }
 
-/** Returns the point that a request names. Throws `validation-failed` if it is outside of the viewport. */
+/** Returns the point that a request names. Throws `validation-failed` if the point is outside of the viewport. */
 async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<ViewportPoint> {
   const { width, height } = await retryUntilTimeout(scene, async () => {
     return { value: await callPage(scene, mainFrame(scene), "viewportSize") };

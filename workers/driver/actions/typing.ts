@@ -39,7 +39,10 @@ export function typeText(scene: Scene, request: Type): Promise<void> {
   );
 }
 
-/** Replaces the text of a field. Line breaks and tabs are inserted, because Enter and Tab may leave the field. */
+/**
+ * Replaces the text of a field. Line breaks and tabs are inserted without key events, because the keys Enter and Tab
+ * may leave the field.
+ */
 export function fill(scene: Scene, request: Fill): Promise<void> {
   const { keyboard } = inputOf(scene.sessionPage.cdp);
   const locator = requiredLocator(scene, request, "action");
@@ -119,7 +122,8 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
   const keyPresses = [...keyPressesOf(text)];
   const sendAll = async () => {
     for (const [index, keyPress] of keyPresses.entries()) {
-      // If the last key closes the page, the page may not acknowledge earlier keys. They are therefore awaited first.
+      // If the last key closes the page, the page may not acknowledge earlier keys. All earlier keys are therefore
+      // awaited before the last key is sent.
       await awaitUntil(index === keyPresses.length - 1 ? 0 : ahead - 1);
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {

@@ -43,7 +43,8 @@ async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
 }
 
 /**
- * Waits for a match, visible or not. Returns the input of the first match that is a file input or its label, else null.
+ * Waits for a match, visible or not. Returns the first file input that matches, or whose label matches or contains a
+ * match. Null if there is none.
  */
 function holdFileInput(scene: Scene, locator: Locator): Promise<FileInput | null> {
   return reachElement<FileInput | null>(scene, locator, async ({ inner }, timeoutMs) => {

@@ -9,27 +9,27 @@ const maxAddress = 8_192;
  * and block all sessions of this worker.
  */
 export function urlGlob(glob: string): (address: string) => boolean {
-  const places = new Map<string, bigint>();
+  const statesBefore = new Map<string, bigint>();
   // States that stay set: before `**` on any character, before `*` on any character but a slash.
   let anything = 0n;
   let segment = 0n;
-  let place = 1n;
+  let state = 1n;
   for (const [part = ""] of glob.matchAll(/\*+|[^*]/gs)) {
-    if (part === "*") segment |= place;
-    else if (part.startsWith("*")) anything |= place;
+    if (part === "*") segment |= state;
+    else if (part.startsWith("*")) anything |= state;
     else {
-      places.set(part, (places.get(part) ?? 0n) | place);
-      place <<= 1n;
+      statesBefore.set(part, (statesBefore.get(part) ?? 0n) | state);
+      state <<= 1n;
     }
   }
-  const end = place;
+  const end = state;
   return (address) => {
     if (address.length > maxAddress) return false;
     let reached = 1n;
     for (let at = 0; at < address.length && reached !== 0n; at += 1) {
       const character = address.charAt(at);
       const stays = character === "/" ? anything : anything | segment;
-      reached = ((reached & (places.get(character) ?? 0n)) << 1n) | (reached & stays);
+      reached = ((reached & (statesBefore.get(character) ?? 0n)) << 1n) | (reached & stays);
     }
     return (reached & end) !== 0n;
   };

@@ -9,7 +9,7 @@ import { loadStateOf, waitForLoadState } from "./navigate.ts";
 import type { Scene } from "./scene.ts";
 import { urlGlob } from "./url-glob.ts";
 
-/** Maximum characters of an address in an error. */
+/** Maximum characters of an address in an error message. */
 const maxAddress = 500;
 
 /** Milliseconds without changes after which a document is idle. */

@@ -21,7 +21,7 @@ export interface FinishedCapture {
   readonly captured: Captured;
 }
 
-/** Takes a whole capture before its reader receives any of it. A large capture is stored in a file in `directory`. */
+/** Completes a capture before its reader receives any part. A large capture is stored in a file in `directory`. */
 export async function capture(scene: Scene, request: CaptureRequest, directory: string): Promise<FinishedCapture> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   const raw = await make(scene, request).catch(async (thrown: unknown) => {

@@ -4,11 +4,12 @@ import { fail } from "../../../src/platform/errors.ts";
 import { chunkBytes, readChunks } from "../../files/file-chunks.ts";
 import type { ImageSize } from "./image-size.ts";
 
-/** Maximum bytes of a capture. For text in progress, also the maximum of its characters. */
+/** Maximum bytes of a capture. While a text is not encoded yet, also its maximum number of characters. */
 export const maxBytes = 64 * 1024 * 1024;
 
 /**
- * Maximum bytes of a capture that is kept in memory. Larger ones are stored in a file, since their reader may be slow.
+ * Maximum bytes of a capture that is kept in memory. Larger captures are stored in a file, since their reader may be
+ * slow.
  */
 const memoryBytes = 8 * 1024 * 1024;
 
@@ -35,14 +36,14 @@ export class Captured {
     this.#file = file;
   }
 
-  /** Stores a capture. A large capture goes to a file in `directory`. */
+  /** Stores a capture: a large capture in a file in `directory`, others in memory. */
   static async keep(raw: RawCapture, directory: string): Promise<Captured> {
     const bytes = raw.parts.reduce((sum, part) => sum + part.length, 0);
     if (bytes > maxBytes) throw captureTooLarge(bytes);
     return new Captured(raw, bytes, bytes > memoryBytes ? await writeUnnamed(raw.parts, directory) : undefined);
   }
 
-  /** Yields the bytes in chunks of 256 KiB. */
+  /** Yields the bytes in chunks of at most 256 KiB. */
   async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
     if (!this.#file) return yield* sliced(this.#parts);
     yield* readChunks(this.#file, this.bytes);
@@ -59,7 +60,10 @@ export function captureTooLarge(bytes: number): Error {
   return fail("driver-error", { capture_bytes: bytes }, { detail });
 }
 
-/** Writes a file that is unlinked at once: it disappears when the handle closes, and the browser cannot open it. */
+/**
+ * Writes a file that is unlinked at once, so that the file disappears when the handle closes, and the browser cannot
+ * open it.
+ */
 async function writeUnnamed(parts: readonly Buffer[], directory: string): Promise<FileHandle> {
   const path = join(directory, `capture-${crypto.randomUUID()}`);
   const file = await open(path, "wx+", 0o600);

@@ -4,7 +4,10 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** Reads the size of a PNG, JPEG or WebP from its first bytes. */
+/**
+ * Reads the size of a PNG, JPEG or WebP from the image's headers. Returns undefined if the headers are incomplete or
+ * unknown.
+ */
 export function readImageSize(bytes: Buffer): ImageSize | undefined {
   if (bytes.length < 30) return undefined;
   if (bytes.readUInt32BE(0) === 0x89504e47) return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
@@ -27,7 +30,10 @@ function readWebp(bytes: Buffer): ImageSize | undefined {
   }
 }
 
-/** Skips JPEG segments up to the frame header: SOF0 to SOF15, without DHT, JPG and DAC. */
+/**
+ * Skips JPEG segments up to the frame header, whose marker is SOF0 to SOF15. The markers DHT, JPG and DAC are in the
+ * same range, but start other segments.
+ */
 function readJpeg(bytes: Buffer): ImageSize | undefined {
   let at = 2;
   while (at + 9 < bytes.length && bytes[at] === 0xff) {

@@ -2,7 +2,7 @@ import type { CaptureRequest } from "../../../src/gen/pilothouse/v1/session_pb.t
 import type { Scene } from "../actions/scene.ts";
 import { captureTooLarge, maxBytes, type RawCapture } from "./captured.ts";
 
-/** Width and height in inches, in portrait orientation. */
+/** Width and height of paper sizes in inches, in portrait orientation. */
 const papers: Readonly<Record<string, readonly [number, number]>> = {
   a3: [11.7, 16.54],
   a4: [8.27, 11.7],

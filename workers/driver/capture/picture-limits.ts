@@ -13,14 +13,15 @@ const longestSides: Readonly<Record<PictureFormat, number>> = {
 
 /**
  * The compositor holds 2,048 tiles of 256 pixels a side, which overlap by two pixels. Areas without a tile stay white
- * (seen with Chromium 156). The tiles beyond `maxTiles` are left for layers in front of the page.
+ * (seen with Chromium 156). `tilePixels` is the side without the overlap. The tiles beyond `maxTiles` are left for
+ * layers in front of the page.
  */
 const tilePixels = 254;
 const maxTiles = 1_800;
 
 /**
- * Throws `validation-failed` if the browser could not render an image of this size, or the format could not store it.
- * `sizedBy` is the request field that determines the size.
+ * Throws `validation-failed` if the browser could not render an image of this size, or the format could not store the
+ * image. `sizedBy` is the request field that determines the size.
  */
 export function checkPicture({ width, height }: ImageSize, format: PictureFormat, sizedBy: string): void {
   const size = `and this one would be ${width}x${height}`;

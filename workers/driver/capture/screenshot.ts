@@ -113,7 +113,7 @@ async function wholeDocument(scene: Scene): Promise<Part> {
   return { box, zoom: 1, isBeyond: !isWithin(box, boxOf(cssVisualViewport)) };
 }
 
-/** Returns the part of the document with a viewport box, rounded outwards to whole CSS pixels. */
+/** Converts a box of the viewport to the part of the document in the box, rounded outwards to whole CSS pixels. */
 async function partAround(scene: Scene, { x, y, width, height }: Box): Promise<Part> {
   const { cssLayoutViewport, cssVisualViewport } = await readMetrics(scene);
   const { pageX, pageY } = cssLayoutViewport;

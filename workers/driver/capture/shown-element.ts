@@ -4,10 +4,10 @@ import type { Scene } from "../actions/scene.ts";
 import type { Locator } from "../elements/locator.ts";
 import * as elements from "../elements/reach.ts";
 
-/** Longest wait for the element of a capture. */
+/** Longest time in milliseconds to show the element of a capture and run `work`. */
 const elementMs = 5_000;
 
-/** Runs `work` while an element is in view. `box` is the element's box in the viewport. */
+/** Runs `work` while an element is in view. `box` is the element's box in the viewport. Throws after `elementMs`. */
 export async function whileCaptureShown<Value>(
   { sessionPage, progress }: Scene,
   locator: Locator,

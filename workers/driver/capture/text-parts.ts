@@ -1,10 +1,10 @@
 import { setImmediate as nextTask } from "node:timers/promises";
 import { captureTooLarge, maxBytes } from "./captured.ts";
 
-/** Characters processed, in at most 2 ms, before other sessions get a turn on the thread. */
+/** Characters processed, in at most 2 ms, before the thread runs the tasks of other sessions. */
 const sliceLength = 1024 * 1024;
 
-/** Encodes a long text as UTF-8 in slices. */
+/** Encodes a long text as UTF-8, in slices. Throws if the text exceeds `maxBytes` characters. */
 export async function encodeText(text: string): Promise<Buffer[]> {
   if (text.length > maxBytes) throw captureTooLarge(text.length);
   const parts: Buffer[] = [];
@@ -14,7 +14,7 @@ export async function encodeText(text: string): Promise<Buffer[]> {
   return parts;
 }
 
-/** Escapes a text for an attribute value in slices. Throws if the result exceeds `limit` characters. */
+/** Escapes a text, in slices, for use as an attribute value. Throws if the result exceeds `limit` characters. */
 export async function escapeAttribute(text: string, limit: number): Promise<string> {
   const parts: string[] = [];
   let length = 0;

@@ -6,20 +6,26 @@ import { type Locator, subjectOf } from "./locator.ts";
 import { callIfLoaded, callPage, type ElementScene } from "./page-world.ts";
 import { type FrameChain, reachElement } from "./reach.ts";
 
-/** Longest wait for a frame's element. After this time, the point within the frame is determined again. */
+/**
+ * Longest wait in milliseconds for the element that contains a frame. After this time, the point within the innermost
+ * frame is determined again.
+ */
 const throughMs = 200;
 
 interface ClickOptions {
   readonly gesture: GuardedInput;
   readonly isEnabled: boolean;
-  /** Whether the page moved during an earlier attempt. */
+  /** Whether an earlier attempt missed the element or found its frame out of view. See `GuardOptions`. */
   readonly isDoubtful: boolean;
 }
 
 interface HitOutcome {
-  /** Whether the input hit nothing, or hit another element. A press on another element was blocked. */
+  /**
+   * Whether to repeat the input: it reached no element or another element, or the element moved away during the press.
+   * A press on another element was blocked.
+   */
   readonly hasMissed: boolean;
-  /** Title of the page afterwards. Undefined if its document is gone. */
+  /** Title of the page after the input. Undefined if the main document is gone. */
   readonly title: string | undefined;
 }
 
@@ -32,9 +38,10 @@ interface HitPoint {
 
 /**
  * Calls `dispatch` with an element's point once the element is visible, stable, in view and uncovered. Retries if the
- * page has meanwhile moved another element to the point.
+ * input missed the element.
  *
- * Returns the title of the page after it handled the input. Undefined if the page is navigating.
+ * Returns the title of the page after the page handled the input. Undefined if unknown, for example if the page is
+ * navigating.
  */
 export async function dispatchClick(
   scene: ElementScene,
@@ -70,7 +77,7 @@ async function findHitPoint(scene: ElementScene, locator: Locator, click: ClickO
   throw fail("session-timeout", {}, { detail: `${subjectOf(locator)} was not ready in time` });
 }
 
-/** Returns the point of the page at which to hit an element, through all its frames. */
+/** Determines the point of an element, and converts it through all enclosing frames to a point of the page. */
 async function pointOf(
   scene: ElementScene,
   { inner, outer }: FrameChain,
@@ -90,7 +97,7 @@ async function pointOf(
 
 async function release(scene: ElementScene, chain: FrameChain): Promise<HitOutcome> {
   const results = await removeGuards(scene, chain);
-  // A document that was replaced has no result: the input arrived there. The last result is that of the main document.
+  // A replaced document has no result. The input counts as received. The last result is that of the main document.
   const { lostAt, title } = results.at(-1) ?? {};
   const isLost = lostAt !== undefined && !(await isInFrame(scene, lostAt));
   return { hasMissed: isLost || results.some((each) => each?.verdict === "missed"), title };
@@ -102,7 +109,8 @@ function removeGuards(scene: ElementScene, { inner, outer }: FrameChain): Promis
 
 /**
  * Whether a point of the page's document is inside a frame, possibly within a closed shadow root. The document does not
- * receive events inside of frames. Returns true if the browser cannot determine the frame.
+ * receive events inside of frames. If the browser cannot determine the frame, returns true, so that the press is not
+ * repeated.
  */
 async function isInFrame(
   { sessionPage: { cdp, targetId }, progress }: ElementScene,

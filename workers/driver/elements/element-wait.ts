@@ -5,16 +5,16 @@ import { type Locator, wholeFrame } from "./locator.ts";
 import { callPage, type ElementScene } from "./page-world.ts";
 import { reachElement } from "./reach.ts";
 
-/** Maximum number of matches that are checked for secrets. */
-const maxPlaces = 64;
+/** Maximum number of occurrences of a text whose surroundings are masked and compared in one attempt. */
+const maxOccurrences = 64;
 /** Delay in milliseconds before the next check if all matches are masked. */
 const againMs = 100;
 
 export type Presence = "visible" | "hidden" | "attached" | "detached";
 
 /**
- * Waits until a match is visible or attached, or until none is. If the element must be absent, a missing frame counts
- * as absence.
+ * Waits until an element matches, visibly (`visible`) or at all (`attached`), or until no visible element (`hidden`) or
+ * no element at all (`detached`) matches. For `hidden` and `detached`, a missing frame suffices.
  */
 export async function waitForElement(scene: ElementScene, locator: Locator, presence: Presence): Promise<void> {
   const { selector } = locator;
@@ -28,8 +28,8 @@ export async function waitForElement(scene: ElementScene, locator: Locator, pres
 }
 
 /**
- * Waits until an element of a frame or page shows a text. Text that `mask` replaces counts as not shown, because a wait
- * would reveal the secret.
+ * Waits until a frame shows a text. An empty `frame` is the main frame. Text that `mask` replaces counts as not shown,
+ * because the result of the wait would otherwise reveal a secret.
  */
 export async function waitForText(
   scene: ElementScene,
@@ -42,7 +42,7 @@ export async function waitForText(
     scene,
     wholeFrame(frame, "condition"),
     async ({ inner }, timeoutMs): Promise<Seen<unknown>> => {
-      const seen = await callPage(scene, inner, "waitForText", { text, timeoutMs, max: mask ? maxPlaces : 0 });
+      const seen = await callPage(scene, inner, "waitForText", { text, timeoutMs, max: mask ? maxOccurrences : 0 });
       if ("hindrance" in seen || !mask) return seen;
       if (seen.value.some((words) => plain(mask(tidy(words, words.length))).includes(wanted))) return seen;
       await scene.progress.race(delay(Math.min(againMs, scene.progress.remaining())));

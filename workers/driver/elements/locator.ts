@@ -1,19 +1,22 @@
 import { type Failure, failFields } from "../../../src/platform/errors.ts";
 import type { Named } from "../../injected/page-refs.ts";
 
-/** An element that a request names. */
+/** Identifies an element of a page. */
 export interface Locator {
   readonly selector: Named;
   /** Selectors or references of the enclosing frames, outermost first. */
   readonly frame: readonly Named[];
   /**
-   * Path of the request's message with the fields `selector` and `frame`, such as `action`. Empty for the request
-   * itself.
+   * Path of the request's field that contains `selector` and `frame`, such as `action`. Empty if the request itself
+   * contains them.
    */
   readonly path: string;
 }
 
-/** Returns every selector of a locator with the path of its field, outermost frame first. */
+/**
+ * Returns the selectors or references of the frames, outermost first, and of the element, each with the path of its
+ * field.
+ */
 export function selectorsOf(locator: Locator): { selector: Named; field: string }[] {
   const prefix = locator.path === "" ? "" : `${locator.path}.`;
   return [
@@ -32,12 +35,12 @@ export function invalidSelectorFailure(field: string): Failure {
   return failFields("validation-failed", { [field]: "is not a CSS selector" });
 }
 
-/** Names the element in error messages. */
+/** Returns the subject of an error message about the element. */
 export function subjectOf({ selector }: Locator): string {
   return typeof selector === "string" ? `the element ${quoted(selector)}` : `s${selector.epoch}e${selector.number}`;
 }
 
-/** Maximum characters of a selector in an error. */
+/** Maximum characters of a selector in an error message. */
 const longestQuoted = 120;
 
 /** Returns a selector in backquotes, shortened for an error message. */

@@ -14,6 +14,7 @@ import { closedFailure } from "../../pages/tab.ts";
 /** Functions that our scripts expose in a document. The script `page` exposes all of them. */
 export type PageScript = typeof pageFunctions;
 
+/** Page and deadline of a command that acts on elements. */
 export interface ElementScene {
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
@@ -36,8 +37,8 @@ interface World {
 }
 
 /**
- * Scripts by name, each with its own state. `page` also has the functions of the other two, and is eight times as
- * large as they are.
+ * Scripts by name. Each script has its own state. `page` also has the functions of the other two, and is about four
+ * times as large as either of them.
  */
 const scripts = { document: documentScript, content: contentScript, page: pageScript };
 
@@ -93,7 +94,10 @@ export function childFrame({ sessionPage }: Pick<ElementScene, "sessionPage">, f
   return { cdp: sessionPage.cdpOf(frameId), frameId, isMain: false };
 }
 
-/** Calls a function of our script in the frame's current document and returns its resolved value. */
+/**
+ * Calls a function of our scripts in the frame's current document. Loads the script if necessary, and returns the
+ * resolved value. Throws `DocumentReplaced` or `InvalidSelector`.
+ */
 export async function callPage<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
   frame: FrameSession,
@@ -105,7 +109,10 @@ export async function callPage<Name extends keyof PageScript>(
   return value as Awaited<ReturnType<PageScript[Name]>>;
 }
 
-/** Registers a closed shadow root with the script that has a function. Both objects must be from the script's world. */
+/**
+ * Registers a closed shadow root by calling `name`. `host` and `root` must be objects of the isolated world of our
+ * scripts.
+ */
 export async function keepClosed(
   { progress }: Pick<ElementScene, "progress">,
   frame: FrameSession,
@@ -116,12 +123,15 @@ export async function keepClosed(
   await call(progress, frame, { name, args: [host, root], byValue: true });
 }
 
-/** Returns the execution context id of the frame's scripts. Undefined if the document has none. */
+/**
+ * Returns the execution context id of the isolated world in which the frame's scripts run. Undefined if no world is
+ * known.
+ */
 export function worldOf(frame: FrameSession): number | undefined {
   return worldsOf(frame).get(frame.frameId)?.contextId;
 }
 
-/** Same as `callPage`, but returns a remote object, which the caller must release. */
+/** Same as `callPage`, but returns a remote object. If the object has an `objectId`, the caller must release it. */
 export function callForObject<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
   frame: FrameSession,
@@ -131,7 +141,10 @@ export function callForObject<Name extends keyof PageScript>(
   return call(progress, frame, { name, args, byValue: false });
 }
 
-/** Calls a function of our script. Returns undefined if the document does not have the script yet. */
+/**
+ * Calls a function of our scripts. Returns undefined if no script with the function is loaded, or if the document or
+ * page is gone.
+ */
 export async function callIfLoaded<
   Name extends "release" | "title" | "coverFields" | "uncoverFields" | "markedBoxes" | "viewState",
 >(
@@ -147,7 +160,7 @@ export async function callIfLoaded<
 
 /**
  * Evaluates an expression in the world of the frame's scripts. Returns undefined if the evaluation was stopped after
- * `timeoutMs`. Throws `DocumentReplaced` if no script is loaded.
+ * `timeoutMs`. Throws `DocumentReplaced` if no script is loaded or the document was replaced.
  */
 export async function evaluateInWorld(
   { progress }: Pick<ElementScene, "progress">,
@@ -174,7 +187,8 @@ export async function evaluateInWorld(
 }
 
 /**
- * Returns `terminated` if the evaluation was stopped, and undefined if the document was replaced. Throws other errors.
+ * Returns `terminated` if the evaluation was stopped, and undefined if the document was replaced. Rethrows other
+ * errors.
  */
 function ifStopped(frame: FrameSession, thrown: unknown): "terminated" | undefined {
   if (thrown instanceof Error && /Execution was terminated/.test(thrown.message)) return "terminated";
@@ -212,7 +226,7 @@ async function call(progress: Progress, frame: FrameSession, pageCall: PageCall)
 
 /**
  * Converts an error: to `DocumentReplaced` if the document or its frame is gone, to a page failure if the page is
- * closed.
+ * closed. Returns other errors unchanged.
  */
 function toPageError({ isMain }: FrameSession, thrown: unknown): unknown {
   if (isDocumentReplaced(thrown) || (!isMain && isTargetClosed(thrown))) {
@@ -221,7 +235,10 @@ function toPageError({ isMain }: FrameSession, thrown: unknown): unknown {
   return isTargetClosed(thrown) ? closedFailure() : thrown;
 }
 
-/** Calls the function in a script that the document already has. Returns undefined if no such script is loaded. */
+/**
+ * Calls the function in a script that is already loaded. Returns undefined if no script with the function is loaded, or
+ * if the document is gone.
+ */
 async function callLoaded(progress: Progress, frame: FrameSession, pageCall: PageCall): Promise<Answer | undefined> {
   const world = worldsOf(frame).get(frame.frameId);
   const script = scriptsWith(pageCall.name).find((each) => world?.loaded.has(each));
@@ -229,7 +246,8 @@ async function callLoaded(progress: Progress, frame: FrameSession, pageCall: Pag
 }
 
 /**
- * Loads the function's script into the document's world, and calls it. Returns undefined if the document has no world.
+ * Loads the smallest script with the function into the document's world, and calls the function. Returns undefined if
+ * the document has no world or is gone.
  */
 async function loadAndCall(progress: Progress, frame: FrameSession, pageCall: PageCall): Promise<Answer | undefined> {
   const world = worldsOf(frame).get(frame.frameId);
@@ -240,7 +258,7 @@ async function loadAndCall(progress: Progress, frame: FrameSession, pageCall: Pa
 }
 
 /**
- * Calls a script in an isolated world. If the document was replaced or lacks the script, drops the cached world and
+ * Calls a function in an isolated world. If the document was replaced or lacks the script, drops the cached world and
  * returns undefined.
  */
 async function callInWorld(progress: Progress, frame: FrameSession, world: World, pageCall: PageCall, script: string) {
@@ -271,8 +289,8 @@ function holderNameOf({ frameId }: FrameSession): string {
 }
 
 /**
- * Calls a function of the script that the expression `script` returns. The text is the same for every document, so each
- * renderer process compiles it once. Compiling the script `page` takes at most 0.7 ms.
+ * Calls a function of the script that the expression `script` returns. The source text does not depend on the document,
+ * so each renderer process compiles it once. Compiling the script `page` takes at most 0.7 ms.
  */
 async function callScript(
   progress: Progress,
@@ -301,7 +319,7 @@ async function callScript(
   throw new Error(`failed to run the page script: ${message}`);
 }
 
-/** Returns undefined if the document or target is gone. The next call reports that. Throws other errors. */
+/** Ignores that the document or target is gone, which the next call reports. Rethrows other errors. */
 function ignoreGone(thrown: unknown): undefined {
   if (!isDocumentReplaced(thrown) && !isTargetClosed(thrown)) throw thrown;
 }

@@ -17,18 +17,21 @@ import {
   type PageScript,
 } from "./page-world.ts";
 
-/** Longest wait inside the page per attempt, so that a wait whose command was aborted also ends. */
+/**
+ * Longest wait in milliseconds inside the page per attempt. A wait in the page would otherwise continue after its
+ * command was aborted.
+ */
 const sliceMs = 2_000;
 
-/** Longest wait for the page to restore its scroll offsets after a capture. */
+/** Longest wait in milliseconds for the page to restore its scroll offsets after a capture. */
 const restoreMs = 500;
 
-/** Delay before a retry after the document was replaced or removed. */
+/** Delay in milliseconds before a retry after the document was replaced or removed. */
 const retryMs = 20;
 
 /**
- * Retries an attempt until it returns a value, also across navigations. On timeout, throws the last hindrance. An
- * attempt should take at most `timeoutMs`.
+ * Repeats an attempt until the attempt returns a value, also across navigations. Throws `conflict` if a reference is
+ * stale, and `session-timeout` with the last hindrance on timeout. An attempt should take at most `timeoutMs`.
  */
 export async function retryUntilTimeout<Value>(
   { progress }: Pick<ElementScene, "progress">,
@@ -49,15 +52,15 @@ export async function retryUntilTimeout<Value>(
   throw fail("session-timeout", {}, { detail: hindrance });
 }
 
-/** The frame of an element, and the frames around it, innermost first. */
+/** The frame of an element (`inner`), and the frames around that frame, innermost first (`outer`). */
 export interface FrameChain {
   readonly inner: FrameSession;
   readonly outer: readonly FrameSession[];
 }
 
 /**
- * Retries an attempt in the frame of an element until it succeeds. `withoutFrame` is the result if a frame is
- * describeMissingFrame; by default frames are awaited.
+ * Repeats an attempt in the frame of an element until the attempt returns a value. `withoutFrame` is the result if a
+ * frame is missing. By default, missing frames are awaited.
  */
 export function reachElement<Value>(
   scene: ElementScene,
@@ -85,7 +88,10 @@ export function showElement(scene: ElementScene, locator: Locator): Promise<Box>
   );
 }
 
-/** Same as `showElement` while `work` runs. Restores all scroll offsets afterwards. */
+/**
+ * Scrolls an element into view like `showElement`, runs `work`, and restores the scroll offsets of the element's
+ * ancestors.
+ */
 export async function whileShown<Value>(
   scene: ElementScene,
   locator: Locator,
@@ -124,7 +130,7 @@ async function enterFrames(scene: ElementScene, locator: Locator, timeoutMs: num
   let inner = mainFrame(scene);
   const outer: FrameSession[] = [];
   const leading = selectorsOf(locator).slice(0, -1);
-  // Checks all selectors first: otherwise a describeMissingFrame frame would hide an invalid selector behind it.
+  // Checks all selectors first: otherwise a missing frame would hide an invalid selector that follows the frame's.
   if (leading.length > 0) await rejectInvalidSelectors(scene, [locator]);
   for (const { selector, field } of leading) {
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });
@@ -156,7 +162,7 @@ async function rejectInvalidSelectors(scene: ElementScene, aims: readonly Locato
   if (invalid) throw invalidSelectorFailure(invalid.field);
 }
 
-/** Describes why a frame selector leads to no frame. */
+/** Describes why no frame was found for a frame selector or reference. */
 function describeMissingFrame(hindrance: string, selector: Named, field: string): string {
   if (hindrance !== "") return `${field} ${hindrance}`;
   return `no element matches ${field}${typeof selector === "string" ? `, ${quoted(selector)}` : ""}`;
@@ -167,7 +173,7 @@ function describeHindrance({ hindrance }: Hindrance, selector: Named, element: s
   return `no element matches ${typeof selector === "string" ? quoted(selector) : element}`;
 }
 
-/** Returns the id of the frame that an element contains, if any. Releases the element. */
+/** Returns the id of the frame that an element contains, if any. Releases the remote object `objectId`. */
 export async function contentFrameIdOf(
   { progress }: ElementScene,
   { cdp }: FrameSession,

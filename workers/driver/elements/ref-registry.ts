@@ -5,14 +5,14 @@ import type { Locator } from "./locator.ts";
 /** Maximum number of observed documents per session. The least recently observed are dropped. */
 const capacity = 1_000;
 
-/** A document that was observed. */
+/** Page of an observed document, and the frames that contain the document. */
 interface SeenDocument {
   readonly pageId: string;
-  /** References of the enclosing frames, outermost first. */
+  /** References of the enclosing frame elements, outermost first. Empty for the page's main document. */
   readonly frame: readonly Ref[];
 }
 
-/** Registry of observed documents by the number in references: `s7e12` is an element of document 7. */
+/** Observed documents by the first number of a reference: `s7e12` is element 12 of document 7. */
 export class RefRegistry {
   readonly #documents = new Map<number, SeenDocument>();
   readonly #free: number[] = [];
@@ -29,7 +29,7 @@ export class RefRegistry {
     return this.#last;
   }
 
-  /** Makes a number that was not used available again. */
+  /** Makes an unused number available again. */
   release(epoch: number): void {
     this.#free.push(epoch);
   }
@@ -43,8 +43,8 @@ export class RefRegistry {
   }
 
   /**
-   * Returns the element of a reference. Throws `validation-failed` if the reference is unknown or belongs to another
-   * page.
+   * Returns the locator of a reference. Throws `validation-failed` if the document of the reference is unknown or
+   * belongs to another page. The element itself may be gone.
    */
   locatorOf(text: string, pageId: string, path: string): Locator {
     const [, epoch = 0, number = 0] = (/^s(\d+)e(\d+)$/.exec(text) ?? []).map(Number);

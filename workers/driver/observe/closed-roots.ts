@@ -7,7 +7,10 @@ import {
   worldOf,
 } from "../elements/page-world.ts";
 
-/** Functions of the script that reads a document: those that return doubtful elements and register closed roots. */
+/**
+ * Names of the functions that return doubtful elements and register closed roots, by the script that reads the
+ * document.
+ */
 const functions = {
   snapshot: { doubtful: "doubtfulElements", keep: "keepClosed" },
   content: { doubtful: "doubtfulOfContent", keep: "keepClosedOfContent" },

@@ -25,18 +25,21 @@ interface Content {
  */
 const shares = { elsewhere: 0.25, extraction: 0.5, whole: 0.9 };
 
-/** JSON name of the global that holds the converter in our isolated world. */
+/** Name, as a JSON string, of the global that holds the converter in our isolated world. */
 const converterName = JSON.stringify(crypto.randomUUID());
 
 /** Converter pages that failed or were too slow. They are not used again. */
 const failed = new WeakSet<SessionPage>();
 
 export interface MarkdownScene extends ElementScene {
-  /** Blank page that converts first, so that not every page has to compile the converter. */
+  /** Blank page in which conversion is tried first, so that not every page has to compile the converter. */
   readonly converter?: SessionPage | undefined;
 }
 
-/** Converts HTML to Markdown in the converter page, if there is one. If that fails, converts in `frame`. */
+/**
+ * Converts HTML to Markdown in the converter page. If there is no converter page, or it fails, converts in `frame`.
+ * Throws `session-timeout` if `frame` is too slow.
+ */
 export async function convertToMarkdown(scene: MarkdownScene, frame: FrameSession, content: Content): Promise<string> {
   const markdown = (await convertInConverter(scene, content)) ?? (await convertIn(scene, frame, content));
   if (markdown !== undefined) return markdown;
@@ -44,7 +47,10 @@ export async function convertToMarkdown(scene: MarkdownScene, frame: FrameSessio
   throw fail("session-timeout", {}, { detail });
 }
 
-/** Converts in the converter page. Returns undefined if there is none, if it fails or if it takes too long. */
+/**
+ * Converts in the converter page. Returns undefined if there is no such page, or if the conversion fails or takes too
+ * long.
+ */
 async function convertInConverter({ converter, progress: whole }: MarkdownScene, content: Content) {
   if (!converter || failed.has(converter)) return undefined;
   using progress = new CommandProgress(Math.ceil(shares.elsewhere * whole.remaining()), [whole.signal]);
@@ -53,7 +59,7 @@ async function convertInConverter({ converter, progress: whole }: MarkdownScene,
   try {
     return await convertIn(scene, frame, content).catch(async (thrown) => {
       if (!(thrown instanceof DocumentReplaced)) throw thrown;
-      // Loads the script.
+      // Any call creates the isolated world.
       await callPage(scene, frame, "title");
       return convertIn(scene, frame, content);
     });
@@ -64,7 +70,7 @@ async function convertInConverter({ converter, progress: whole }: MarkdownScene,
   }
 }
 
-/** Converts in our isolated world of a frame, whose page script must be loaded. Returns undefined after a timeout. */
+/** Converts in our isolated world of a frame, which must already exist. Returns undefined after a timeout. */
 async function convertIn(
   scene: ElementScene,
   frame: FrameSession,

@@ -7,7 +7,7 @@ import { captureScaledViewport } from "../capture/screenshot.ts";
 import { callIfLoaded, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
 import type { FramePlace } from "./page-snapshot.ts";
 
-/** Longest side in pixels, and JPEG quality. */
+/** Maximum length of the longer side in pixels, and JPEG quality from 0 to 100. */
 export interface PictureSize {
   readonly longestSide: number;
   readonly quality: number;
@@ -16,7 +16,7 @@ export interface PictureSize {
 /** Size of pictures for models. Larger pictures cost more tokens without improving a model's results. */
 const modelSize: PictureSize = { longestSide: 1_280, quality: 60 };
 
-/** Longest wait for a frame to cover or uncover its fields, or to return or draw boxes. */
+/** Longest wait in milliseconds for a frame to cover or uncover its fields, or to return or draw boxes. */
 const coverMs = 2_000;
 
 /** Elements to number in a picture, and the positions of their frames by document epoch. */
@@ -33,7 +33,7 @@ export function takeModelPicture(scene: Scene, marked?: Marked) {
   return takeCoveredPicture(scene, modelSize, marked);
 }
 
-/** Takes a screenshot like `takeModelPicture`, of another size. */
+/** Same as `takeModelPicture`, but with the given size and quality. */
 export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked?: Marked) {
   const { tab } = scene.sessionPage;
   // Frames without our script contain no secrets of the session, and show passwords as dots.
@@ -56,7 +56,7 @@ export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked
   }
 }
 
-/** Returns the visible boxes of elements, in the viewport of the page. */
+/** Returns the visible parts of the elements' boxes, in the viewport of the page. */
 async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, places }: Marked): Promise<MarkBox[]> {
   const perFrame = frames.map(async (frame) => {
     const boxes = await within(callIfLoaded(scene, frame, "markedBoxes", refs), coverMs, undefined);

@@ -25,11 +25,14 @@ import { readElement } from "./read-element.ts";
 const maxBytes = 24_576;
 
 /**
- * Output limit of a search in bytes before masking. It is fixed, so that the size reveals nothing about masked matches.
+ * Output limit in bytes, before masking, of a search in a session with secrets. The limit is fixed, so that the output
+ * size reveals nothing about masked matches.
  */
 const maxFound = 8 * maxBytes;
 
-/** Bytes read beyond the output limit, to find secrets that the limit cuts, also if a page splits them over lines. */
+/**
+ * Bytes read beyond the output limit, to find secrets that the limit cuts, also if a page splits a secret over lines.
+ */
 const extraBytes = 1_024;
 
 /** Time budget in milliseconds per document for a snapshot. */
@@ -49,7 +52,10 @@ export interface ObserveScene extends Scene {
 type ObservationRequest = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot" | "marks"> &
   Pick<Partial<ObserveRequest>, "ref" | "offset">;
 
-/** Returns the text snapshot of a page with references, and optionally a screenshot. */
+/**
+ * Returns the text snapshot of a page with references, and optionally a screenshot. With `ref`, returns only the text
+ * of the referenced element.
+ */
 export async function observe(scene: ObserveScene, request: ObservationRequest): Promise<Observation> {
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
@@ -105,7 +111,7 @@ function refsIn(lines: readonly string[]): Ref[] {
   });
 }
 
-/** Resolves when the page has settled after an action, or after `settleMs`. */
+/** Resolves when the page has settled after an action, has closed or crashed, or after `settleMs`. */
 export async function waitUntilSettled(scene: ObserveScene): Promise<void> {
   const { sessionPage, progress } = scene;
   const { tab } = sessionPage;
@@ -128,7 +134,7 @@ export async function waitUntilSettled(scene: ObserveScene): Promise<void> {
   }
 }
 
-/** Returns the lines that fit into `room` bytes. */
+/** Returns the first lines, as many as fit into `room` bytes. */
 function cut({ lines, isCut }: PageSnapshot, room: number): Pick<PageSnapshot, "lines" | "isCut"> {
   let left = room + 1;
   const count = lines.findIndex((line) => {

@@ -15,11 +15,12 @@ const maxFrames = 32;
 const maxDepth = 4;
 
 /**
- * Longest wait for the listeners of the main frame, and of a child frame. A query takes a few milliseconds when idle.
+ * Longest waits in milliseconds for the listeners of the main frame (`page`) and of a child frame (`inner`). On an idle
+ * machine, a query takes a few milliseconds.
  */
 const listenersMs = { page: 1_000, inner: 250 };
 
-/** Longest time for a child frame. A frame that hangs is left out. */
+/** Longest time in milliseconds for a child frame. A frame that hangs is left out. */
 const frameMs = 1_000;
 
 export interface PageSnapshotOptions extends Pick<SnapshotOptions, "isWhole" | "find" | "room" | "timeMs"> {
@@ -32,12 +33,12 @@ export interface PageSnapshot extends Pick<DocumentSnapshot, "title" | "scroll" 
   readonly isCut: boolean;
 }
 
-/** Position of a frame in the viewport of the page, and its visible part. */
+/** Position of a frame in the viewport of the page, and the visible part of the frame. */
 export type FramePlace = Pick<SnapshotOptions, "clip" | "origin">;
 
 /** State shared by the snapshots of all frames. */
 interface SnapshotWalk {
-  /** Visible frames, by the epoch of their documents. */
+  /** Positions of the main frame and of child frames in view, by the epoch of their documents. */
   readonly places: Map<number, FramePlace>;
   readonly scene: ElementScene;
   readonly refs: RefRegistry;
@@ -113,7 +114,7 @@ async function numberMatches(
   });
 }
 
-/** Takes the snapshot of a child frame. Returns undefined if the frame is gone or cannot be read. */
+/** Takes the snapshot of a child frame. Returns undefined if the frame is out of scope, is gone or cannot be read. */
 async function snapshotChild(
   walk: SnapshotWalk,
   frame: FrameSession,

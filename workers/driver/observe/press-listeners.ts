@@ -17,17 +17,21 @@ const pressTypes =
 /** Maximum number of elements resolved per snapshot, about 0.1 ms each. Later snapshots resolve the others. */
 const maxNew = 600;
 
-/** Milliseconds after which a query counts as slow. No query then starts for ten times the time that it took. */
+/**
+ * Milliseconds after which a query counts as slow. From the start of a slow query until ten times its duration later,
+ * no other query starts.
+ */
 const slowMs = 100;
 
 /** Known listeners of a document. */
 interface KnownListeners {
+  /** Remote object id of the document in the page's own world. */
   readonly root: string;
-  /** Nodes registered with the document's script. */
+  /** Backend ids of the elements that were registered with the document's script. */
   readonly nodes: Set<number>;
 }
 
-/** State of a frame's document. */
+/** State of the queries of a frame's document. */
 interface State {
   readonly world: number;
   /** Undefined for a document with too many listeners, which is not queried again. */
@@ -50,7 +54,10 @@ export async function findListeners(scene: ElementScene, frame: FrameSession, wa
   return within(updateListeners(scene, frame), waitMs, false);
 }
 
-/** Whether the next query of a frame will probably find new elements: it is the first query, or the last query did. */
+/**
+ * Whether the next query will probably find new elements: it is the document's first query, or the last query found
+ * some.
+ */
 export function mayFindListeners(frame: FrameSession): boolean {
   const state = states.get(frame.cdp)?.get(frame.frameId);
   return state === undefined || state.world !== worldOf(frame) || state.isChanging;
@@ -117,8 +124,8 @@ async function query(
 
 /**
  * Prepares the queries of a document. The root is resolved in the page's own world, because the browser lists only the
- * listeners of the root's world, without child frames and shadow trees. With `pierce`, Chromium 156 lists all worlds,
- * but the shadow roots that it lists are unusable afterwards, and some renderers crash.
+ * listeners of the root's world. Child frames and shadow trees are not included. With `pierce`, Chromium 156 lists all
+ * worlds, but makes the listed shadow roots unusable, and some renderers crash.
  */
 async function createState(scene: ElementScene, frame: FrameSession): Promise<State | undefined> {
   const { cdp } = frame;

@@ -25,10 +25,13 @@ const contentShare = 0.4;
 const maxFrames = 32;
 const maxDepth = 4;
 
-/** Characters written before other sessions get a turn on the thread. */
+/** Characters processed before the thread runs the tasks of other sessions. */
 const writtenAtOnce = 65_536;
 
-/** Names of the functions for reading a document, and for reading an element by ref. */
+/**
+ * Names by which a document, or an element by ref, is read: the reader for `findClosedRoots`, and functions of the
+ * page's script.
+ */
 const readers = {
   document: { hosts: "content", holder: "contentHolder", forget: "forgetContent" },
   element: { hosts: "snapshot", holder: "elementHolder", forget: "forgetElement" },
@@ -106,10 +109,11 @@ async function callContent(
   return { value: await callPage(scene, frame, "documentContent", options) };
 }
 
+/** A document whose child frames are read. */
 interface ReadParent {
   readonly frame: FrameSession;
   readonly holder: "contentHolder" | "elementHolder";
-  /** Number of frames. */
+  /** Number of child frames. */
   readonly count: number;
 }
 
@@ -167,7 +171,7 @@ const tooLarge = () =>
 
 /**
  * Returns the part from `offset` that takes at most `room` bytes. The part ends at the end of a line, unless that would
- * halve it. Offsets are in code points.
+ * make the part less than half as long. Offsets are in code points.
  */
 function cutPart(markdown: string, offset: number, room: number): Pick<ReadResponse, "markdown" | "nextOffset"> {
   let from = 0;

@@ -4,7 +4,9 @@ import { type PictureSize, takeCoveredPicture } from "./model-picture.ts";
 
 const maxBytes = 12 * 1_024;
 
-/** Sizes to try in order. At the first size most pages take 3 to 8 kB. Only pages of noise need the others. */
+/**
+ * Sizes to try in order. At the first size most pages take 3 to 8 kB. Only pages full of noise need the other sizes.
+ */
 const sizes: readonly PictureSize[] = [
   { longestSide: 320, quality: 50 },
   { longestSide: 320, quality: 20 },
@@ -19,7 +21,10 @@ export interface ThumbnailPicture {
 
 type TakePicture = (size: PictureSize) => Promise<Partial<ThumbnailPicture> | undefined>;
 
-/** Takes a JPEG of at most 320 pixels a side and 12 KiB of the viewport. */
+/**
+ * Takes a JPEG of the viewport, of at most 320 pixels a side and 12 KiB. Returns undefined if every size takes more
+ * bytes.
+ */
 export function takeThumbnail(scene: Scene): Promise<ThumbnailPicture | undefined> {
   return takeSmall(async ({ longestSide, quality }) => {
     const { parts, size } = await captureScaledViewport(scene, longestSide, quality);
@@ -27,7 +32,10 @@ export function takeThumbnail(scene: Scene): Promise<ThumbnailPicture | undefine
   });
 }
 
-/** Same as `takeThumbnail`, with secret and password fields covered. Returns undefined if a frame was not covered. */
+/**
+ * Same as `takeThumbnail`, with secret and password fields covered. Also returns undefined if a frame did not confirm
+ * that its fields are covered.
+ */
 export function takeCoveredThumbnail(scene: Scene): Promise<ThumbnailPicture | undefined> {
   return takeSmall((size) => takeCoveredPicture(scene, size));
 }
