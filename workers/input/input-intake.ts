@@ -19,14 +19,14 @@ import { fail } from "../../src/platform/errors.ts";
 import type { WorkerInputQueue } from "./worker-input-queue.ts";
 
 /**
- * Minimum milliseconds between two progress reports of a stream. A report costs as much as a part, and gateways send up
- * to 256 events before they need a report.
+ * Minimum milliseconds between two progress reports of a stream. A report costs as much CPU as a part of the input, and
+ * gateways send up to 256 events before they need a report.
  */
 const answerEvery = 10;
 
 /**
  * Maximum number of streams whose progress is kept, so that they can continue after a connection has failed. A session
- * cannot have as many open.
+ * cannot have that many open streams.
  */
 const maxStreams = 64;
 
@@ -63,7 +63,10 @@ export class InputIntake {
     this.#options = options;
   }
 
-  /** Queues as many events as there is room for. Returns the number of accepted events, and of those that were not. */
+  /**
+   * Queues events while there is room, if the client is in control. Returns the numbers of accepted and of dropped
+   * events.
+   */
   take(context: CommandContext, { event, events: several, controlEpoch }: SendInputRequest): SendInputResponse {
     this.#options.control.learn(context);
     const events = event ? [event] : several;
@@ -128,7 +131,10 @@ export class InputIntake {
     }
   }
 
-  /** Queues events. Events that are neither accepted nor dropped did not fit. */
+  /**
+   * Queues events, or drops all events if the client is not in control. Events that are neither accepted nor dropped
+   * did not fit into the queue.
+   */
   #push(clientId: string, epoch: bigint | undefined, events: readonly InputEvent[]) {
     const { control, inputQueue, onInput } = this.#options;
     if (!control.isHeldBy(clientId, epoch)) {

@@ -3,7 +3,7 @@ export class InputTally {
   sent = 0;
   readonly #open = new Set<Promise<unknown>>();
 
-  /** Counts an input until it is answered. Returns the answer. */
+  /** Counts an input. `settled` waits for `answer`, the response to the input. Returns `answer`. */
   follow<Answer>(answer: Promise<Answer>): Promise<Answer> {
     this.sent += 1;
     this.#open.add(answer);

@@ -23,7 +23,8 @@ export class Keyboard {
   }
 
   /**
-   * Presses a key, or repeats a held key. `keyValue` is the key value, by default that of the key with the Shift state.
+   * Presses a key, or repeats a held key. `keyValue` is `KeyboardEvent.key`, by default according to whether Shift is
+   * held.
    */
   down(key: Key, keyValue = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
     const autoRepeat = this.#held.has(key.code);

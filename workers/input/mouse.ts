@@ -10,12 +10,12 @@ const buttonBits = { left: 1, right: 2, middle: 4 } as const;
 
 export type Button = keyof typeof buttonBits;
 
-/** Data of a drag. */
 type DragData = CdpEvents["Input.dragIntercepted"]["data"];
 
 /**
  * The mouse of a page. Drags that the page starts are intercepted and dispatched here, because the browser would pass
- * them to the desktop environment, and there is none. Each promise resolves when the page has handled the event.
+ * them to a desktop environment, which the machine does not have. Each promise resolves when the page has handled the
+ * event.
  */
 export class Mouse {
   readonly #cdp: Pick<CdpSession, "send" | "on">;
@@ -41,7 +41,7 @@ export class Mouse {
     await this.#dispatch("mouseMoved", [...this.#held].at(-1) ?? "none");
   }
 
-  /** Whether the page may have started a drag. If so, a release waits for the browser to report whether it has. */
+  /** Whether the page may have started a drag. If so, `up` first waits until the browser would have reported a drag. */
   get mayBeDragging(): boolean {
     return this.#isIntercepting;
   }
@@ -53,7 +53,7 @@ export class Mouse {
     await this.#dispatch("mousePressed", button, count);
   }
 
-  /** Releases a held button. During a drag, drops the data instead. */
+  /** Releases a held button. During a drag, drops the data instead. Dispatches neither if the button is not held. */
   async up(count = 1, button: Button | undefined = [...this.#held].at(-1), at: Point = this.#at): Promise<void> {
     this.#at = at;
     // Waits for a round trip: if the last move started a drag, the browser reports the drag before it answers.

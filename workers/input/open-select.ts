@@ -18,7 +18,7 @@ const nameLength = 1_000;
 /** A `<select>` whose list of options is open. */
 export type OpenSelect = PageElement<HTMLSelectElement>;
 
-/** Finds the `<select>` whose list is open, in the main document or in the focused frame. */
+/** Finds the `<select>` whose list is open, in the main document or in nested focused frames. */
 export async function findOpenSelect(tab: Tab, progress: Progress): Promise<OpenSelect | undefined> {
   let frameId = tab.mainFrameId;
   for (let depth = 0; depth < maxFrameDepth; depth += 1) {

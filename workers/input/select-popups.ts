@@ -41,7 +41,7 @@ export class SelectPopups {
     this.#questions = questions;
   }
 
-  /** Withdraws the list of a tab when its document goes away. */
+  /** Withdraws the list of a tab when the tab navigates, crashes or closes. */
   watchTab(tab: Tab): void {
     const close = (): void => {
       if (this.#open?.tab === tab) this.#end(this.#open);
@@ -91,7 +91,10 @@ export class SelectPopups {
     this.#open = open;
   }
 
-  /** Applies the person's choice. Closes the list if there is no choice. */
+  /**
+   * Applies the person's choice. Closes the list if the person chose no option or did not answer. Throws `not-found` if
+   * the list no longer has the option.
+   */
   async #choose(open: OpenList, answer: LiveAnswer | undefined): Promise<void> {
     const { select, tab, labels } = open;
     const { keyboard } = inputOf(tab.session);

@@ -4,7 +4,7 @@ import type { Point } from "./mouse.ts";
 /** Touch event types in CDP. */
 export type TouchKind = "touchStart" | "touchMove" | "touchEnd" | "touchCancel";
 
-/** One of several fingers. */
+/** A finger of a touch of several fingers. `id` identifies the finger until it is lifted. */
 export interface Finger extends Point {
   readonly id: number;
 }
@@ -39,7 +39,7 @@ export class TouchScreen {
     this.#isTouched = fingers.length > 0 && kind !== "touchCancel";
     const lifted = this.#fingers.filter(({ id }) => !fingers.some((finger) => finger.id === id));
     this.#fingers = kind === "touchCancel" ? [] : fingers;
-    // If some fingers are lifted, CDP expects the lifted fingers. If all are lifted, it expects none.
+    // If some fingers are lifted, CDP expects the lifted fingers. If all fingers are lifted, CDP expects an empty list.
     return this.#dispatch(kind, kind === "touchEnd" && fingers.length > 0 ? lifted : [...fingers]);
   }
 

@@ -9,10 +9,10 @@ const capacity = 1_024;
 /** Characters per slot: an event takes one slot, plus one for each full 256 characters of its text. */
 const charactersPerSlot = 256;
 
-/** Number of unhandled moves of a page from which on further moves are merged into one. */
+/** If a page has this many unhandled moves, further moves are merged into one. */
 const maxMoves = 2;
 
-/** Longest wait for a page to handle the release of a possible drag, before further input is sent. */
+/** Longest wait in milliseconds for a page to handle the release of a possible drag, before further input is sent. */
 const dropMs = 1_000;
 
 /** Keys that may open or close a list of options. */
@@ -58,7 +58,7 @@ export class WorkerInputQueue {
     this.#onPressed = onPressed;
   }
 
-  /** Resolves when there may be more room: a page has handled an event, or the queue was cleared. */
+  /** Resolves when the queue may have more room: a page has handled an event, or the queue was cleared. */
   get roomFreed(): Promise<void> {
     this.#roomFreed ??= Promise.withResolvers();
     return this.#roomFreed.promise;
@@ -79,12 +79,12 @@ export class WorkerInputQueue {
     return pushed;
   }
 
-  /** Releases all held keys and buttons, after the input sent so far. */
+  /** Releases all held keys, buttons and fingers, after the input sent so far. */
   release(): void {
     if (this.#page) releaseAll(this.#page);
   }
 
-  /** Discards queued input and releases all held keys and buttons. */
+  /** Discards queued input and releases all held keys, buttons and fingers. */
   clear(): void {
     for (const { page, slots } of this.#waiting.splice(0)) this.#loadOf(page).slots -= slots;
     this.release();
