@@ -1,4 +1,4 @@
-import { addElement, type ElementLines, type Place } from "./element-lines.ts";
+import { addElement, type ElementLines, type VisitState } from "./element-lines.ts";
 import { outerPoint } from "./page-aim.ts";
 import type { Clip } from "./page-clip.ts";
 import * as clips from "./page-clip.ts";
@@ -17,25 +17,28 @@ import { plain, quote, tidy } from "./plain-text.ts";
 import { addLine, addText, closeContainers, endText, type Found, type NestedFrame } from "./snapshot-lines.ts";
 import { TimeBudget } from "./time-budget.ts";
 
-/* A snapshot takes time in proportion to the content in view and the size of the output, at most about `timeMs`. */
+/*
+ * The time for a snapshot is proportional to the content in view and the size of the output, and limited by `timeMs`.
+ */
 
 export interface SnapshotOptions {
   /** Number for the document, used if the document has no number yet. */
   readonly epoch: number;
   /** Whether to include content outside of the viewport. */
   readonly isWhole: boolean;
-  /** Text that each returned line contains. Empty for all lines. */
+  /** Text that each returned line must contain, except lines of frames. If empty, all lines are returned. */
   readonly find: string;
   /** Whether matches stay unnumbered until `numberFound`, because some may not be returned. */
   readonly isTentative: boolean;
   /** Maximum bytes of the output. */
   readonly room: number;
+  /** Time budget in milliseconds. */
   readonly timeMs: number;
   /** Part of this document's viewport that is visible in the page. Null for the whole viewport. */
   readonly clip: Clip | null;
   /** Position of this document's viewport in the viewport of the page. */
   readonly origin: visibility.ViewportPoint;
-  /** Whether this repeats a snapshot that lacked closed shadow roots or listeners. */
+  /** Whether this snapshot replaces a snapshot that lacked closed shadow roots or listeners. */
   readonly isAgain: boolean;
 }
 
@@ -43,11 +46,13 @@ export interface DocumentSnapshot {
   readonly epoch: number;
   readonly lines: readonly string[];
   readonly frames: readonly NestedFrame[];
+  /** Whether lines are missing because room or time did not suffice. */
   readonly isCut: boolean;
   /** Number of elements that may have an unknown closed shadow root. */
   readonly doubtful: number;
   readonly title: string;
   readonly scroll: { readonly x: number; readonly y: number };
+  /** Height of the whole document in CSS pixels. */
   readonly height: number;
 }
 
@@ -129,7 +134,10 @@ function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
   };
 }
 
-/** Numbers the matches of the last search in the given lines, then forgets the search. */
+/**
+ * Numbers the matches of the last search in the given lines, then forgets the search. Returns undefined for lines
+ * without a match.
+ */
 export function numberFound(epoch: number, lines: readonly number[]): (number | undefined)[] {
   const found = lastFound;
   lastFound = undefined;
@@ -166,30 +174,30 @@ function walkThrough(walk: Walk): void {
     isGrab: false,
     isInActive: false,
   };
-  const place = {
+  const visit = {
     nodes: [document.documentElement],
     index: 0,
     clip: walk.viewport,
     edge: whole,
     items: items.empty.items,
   };
-  const places: Place[] = [{ ...place, ...flags, isBlock: true, depth: 0 }];
-  for (let place = places.at(-1); place; place = places.at(-1)) {
-    const node = place.nodes[place.index];
-    place.index += 1;
+  const visits: VisitState[] = [{ ...visit, ...flags, isBlock: true, depth: 0 }];
+  for (let visit = visits.at(-1); visit; visit = visits.at(-1)) {
+    const node = visit.nodes[visit.index];
+    visit.index += 1;
     walk.visited += 1;
     if (walk.visited % 64 === 0 && walk.budget.isSpent()) walk.isCut = true;
     if (walk.isCut) break;
     if (node instanceof Text) {
-      if (!place.isWritten && !place.isHidden) addText(walk, node);
+      if (!visit.isWritten && !visit.isHidden) addText(walk, node);
     } else if (node instanceof Element) {
-      const inner = enter(walk, place, node);
-      if (inner && places.length < 400) places.push(inner);
+      const inner = enter(walk, visit, node);
+      if (inner && visits.length < 400) visits.push(inner);
       else if (inner) walk.isCut = true;
     } else if (!node) {
-      places.pop();
-      if (place.isBlock) endText(walk);
-      closeContainers(walk, places.at(-1)?.depth ?? 0);
+      visits.pop();
+      if (visit.isBlock) endText(walk);
+      closeContainers(walk, visits.at(-1)?.depth ?? 0);
     }
   }
   endText(walk);
@@ -197,50 +205,50 @@ function walkThrough(walk: Walk): void {
 }
 
 /** Adds the line of an element, if the element is visible, and returns its contents to visit. */
-function enter(walk: Walk, place: Place, element: Element): Place | undefined {
+function enter(walk: Walk, visit: VisitState, element: Element): VisitState | undefined {
   if (isSilent(element) || isSkippedBySearch(walk, element)) return undefined;
   const box = visibility.boxOf(element);
-  const isSeen = () => mayShowInner(walk, place, element) && walk.seen().has(element);
+  const isSeen = () => mayShowInner(walk, visit, element) && walk.seen().has(element);
   const isEmpty = box.width * box.height === 0;
-  if (walk.isInView && !isEmpty && !clips.meets(box, place.clip) && !isSeen()) return undefined;
-  // A box usually means that the element is rendered. Only below a locked element it may not be (see `mayLock`).
-  if ((isEmpty || place.mayLock) && !roles.isRendered(element)) return undefined;
+  if (walk.isInView && !isEmpty && !clips.meets(box, visit.clip) && !isSeen()) return undefined;
+  // An element with a box is rendered, except possibly inside of a locked element (see `mayLock`).
+  if ((isEmpty || visit.mayLock) && !roles.isRendered(element)) return undefined;
   if (!walk.holders && walk.doubtful.length < 64 && isDoubtful(element, box)) walk.doubtful.push(element);
   const style = getComputedStyle(element);
   const isBlock = !isInLine(style);
   if (isBlock) endText(walk);
-  const { clipper } = place;
+  const { clipper } = visit;
   // An element that is visible outside of its container is not clipped by the container.
   const hasLeft = clipper !== undefined && leaves(element, clipper, style) && isSeen();
-  const clip = hasLeft ? walk.viewport : place.clip;
+  const clip = hasLeft ? walk.viewport : visit.clip;
   const isHidden = style.visibility !== "visible";
   const { overflowX, overflowY, cursor } = style;
   const hides = overflowX !== "visible" || overflowY !== "visible";
   const scrolls = hides && /auto|scroll/.test(overflowX + overflowY);
   const isClipper = hides && isBlock && !clips.isRoot(element);
-  const inner: Place = {
+  const inner: VisitState = {
     nodes: roles.childrenOf(element),
     index: 0,
     isHidden,
     isBlock,
-    depth: place.depth,
+    depth: visit.depth,
     clip: isClipper ? clips.overlap(box, clip) : clip,
     clipper: isClipper ? element : hasLeft ? undefined : clipper,
-    edge: isClipper ? edgeOf(box, place.edge, scrolls) : place.edge,
-    isWritten: place.isWritten,
-    mayLock: place.mayLock || style.contentVisibility === "hidden" || element instanceof HTMLDetailsElement,
+    edge: isClipper ? edgeOf(box, visit.edge, scrolls) : visit.edge,
+    isWritten: visit.isWritten,
+    mayLock: visit.mayLock || style.contentVisibility === "hidden" || element instanceof HTMLDetailsElement,
     isPointer: cursor === "pointer",
     isGrab: cursor !== "auto" && /^(?:grab|grabbing|move|(?:[a-z]+-)?resize)$/.test(cursor),
-    isInActive: place.isInActive,
-    items: place.items,
+    isInActive: visit.isInActive,
+    items: visit.items,
   };
   if (isHidden || (isEmpty && !clips.isRoot(element))) return inner;
-  if (isFrame(element)) return void addFrame(walk, place, element, box);
-  return addElement(walk, place, inner, element, box);
+  if (isFrame(element)) return void addFrame(walk, visit, element, box);
+  return addElement(walk, visit, inner, element, box);
 }
 
 /** Whether an element outside of its clip, or one of its descendants, may be in view. Compares positions and boxes. */
-function mayShowInner(walk: Walk, { clipper }: Place, element: Element): boolean {
+function mayShowInner(walk: Walk, { clipper }: VisitState, element: Element): boolean {
   if (clipper && !hasPart(walk, element, (part) => leaves(part, clipper))) return false;
   return hasPart(walk, element, (part) => clips.meets(visibility.boxOf(part), walk.viewport));
 }
@@ -288,7 +296,7 @@ function isInLine({ display }: CSSStyleDeclaration): boolean {
   return display.startsWith("inline") || display === "contents";
 }
 
-function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
+function addFrame(walk: Walk, visit: VisitState, element: Element, box: DOMRect): void {
   // Frames with a side of less than 16 pixels are tracking pixels.
   const isTiny = box.width < 16 || box.height < 16;
   if (isTiny || (!walk.isInView && walk.written.has(element))) return;
@@ -296,7 +304,7 @@ function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): voi
   const name = tidy(roles.attribute(element, "title", 400) || roles.attribute(element, "name", 400), 160);
   const seen = clips.overlap(
     box,
-    walk.isInView ? clips.overlap(place.clip, clips.viewportClip()) : clips.viewportClip(),
+    walk.isInView ? clips.overlap(visit.clip, clips.viewportClip()) : clips.viewportClip(),
   );
   const isSeen = seen.left < seen.right && seen.top < seen.bottom;
   const from = innerPoint(element, { x: seen.left, y: seen.top });

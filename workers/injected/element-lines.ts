@@ -8,18 +8,18 @@ import * as visibility from "./page-visibility.ts";
 import { quote } from "./plain-text.ts";
 import { addLine, endText, type Found, type Lines, openContainer, writeContainers } from "./snapshot-lines.ts";
 
-/* Snapshot lines of elements: whether an element reacts to input, and its description. */
+/* Snapshot lines of elements: whether an element is interactive, and its description. */
 
-/** State of a snapshot that the line of an element depends on. */
+/** The part of a snapshot's state that determines the line of an element. */
 export interface ElementLines extends Lines {
   readonly options: { readonly isTentative: boolean; readonly origin: visibility.ViewportPoint };
-  /** Matches by line. */
+  /** Actionable matches of a search, by the index of their line. */
   readonly found: Map<number, Found>;
   readonly isInView: boolean;
 }
 
-/** A list of nodes being visited, with their common state. */
-export interface Place {
+/** State of visiting a list of sibling nodes. */
+export interface VisitState {
   readonly nodes: ArrayLike<Node>;
   index: number;
   readonly clip: Clip;
@@ -35,8 +35,9 @@ export interface Place {
   readonly isPointer: boolean;
   /** Whether the cursor indicates that the contents can be moved. */
   readonly isGrab: boolean;
+  /** Whether the nodes are inside of an interactive element without interactive parts. */
   readonly isInActive: boolean;
-  /** Parts that count as reacting because they are repeated parts or icons of an element that reacts. */
+  /** Elements that count as interactive because they are repeated parts or icons of an interactive element. */
   readonly items: ReadonlySet<Element>;
   readonly isBlock: boolean;
   /** Number of enclosing container lines. */
@@ -46,20 +47,20 @@ export interface Place {
 /** Adds the line of a visible element, if the element has a line, and returns its contents to visit. */
 export function addElement(
   walk: ElementLines,
-  place: Place,
-  inner: Place,
+  visit: VisitState,
+  inner: VisitState,
   element: Element,
   box: DOMRect,
-): Place | undefined {
+): VisitState | undefined {
   const role = graphics.graphicRoleOf(element, box) || roles.roleOf(element);
-  const sign = signOf(place, inner, element, role);
-  const inside = sign ? roles.insideOf(element, role) : items.empty;
+  const interactivity = interactivityOf(visit, inner, element, role);
+  const inside = interactivity ? roles.insideOf(element, role) : items.empty;
   const around = inside.items.size > 0 ? { ...inner, items: inside.items } : inner;
-  if (sign && !(sign === "listens" && isDelegate(inside, box))) {
+  if (interactivity && !(interactivity === "listens" && isDelegate(inside, box))) {
     const isDisabled = visibility.isDisabled(element);
-    const canAct = !isDisabled && isWithinReach(walk, place, element, box);
+    const canAct = !isDisabled && isWithinReach(walk, visit, element, box);
     if (canAct || (isDisabled && roles.isActive(element, role))) {
-      const active = { element, role, inside, canAct, isGrab: inner.isGrab && !place.isGrab, box };
+      const active = { element, role, inside, canAct, isGrab: inner.isGrab && !visit.isGrab, box };
       return describeActive(walk, around, active);
     }
     if (element instanceof HTMLSelectElement) return undefined;
@@ -67,18 +68,18 @@ export function addElement(
   if (role === "canvas" || role === "chart") {
     endText(walk);
     addLine(walk, element, `${graphics.describeGraphic(element, role)}${graphics.boxState(box, walk.options.origin)}`);
-    return { ...around, isWritten: place.isWritten };
+    return { ...around, isWritten: visit.isWritten };
   }
   if (role === "heading" || role === "img") {
     const body = `${roles.describe(element)}${role === "heading" ? roles.stateOf(element) : ""}`;
-    if (!place.isWritten && body.includes('"')) {
+    if (!visit.isWritten && body.includes('"')) {
       endText(walk);
       addLine(walk, element, body);
     }
     return role === "img" && element instanceof HTMLImageElement ? undefined : { ...around, isWritten: true };
   }
-  if (isWrittenByField(walk, place, element)) return { ...around, isWritten: true };
-  if (!roles.groupRoles.has(role) || place.isWritten || walk.find !== "") return around;
+  if (isWrittenByField(walk, visit, element)) return { ...around, isWritten: true };
+  if (!roles.groupRoles.has(role) || visit.isWritten || walk.find !== "") return around;
   endText(walk);
   const name = roles.attribute(element, "aria-label", 400);
   const head = name === "" ? role : `${role} ${quote(name, 160)}`;
@@ -91,7 +92,7 @@ export function addElement(
   return { ...around, isBlock: true, depth: walk.around.length };
 }
 
-/** An element that reacts to input. */
+/** An interactive element. */
 interface Active {
   readonly element: Element;
   readonly role: string;
@@ -102,12 +103,15 @@ interface Active {
   readonly box: DOMRect;
 }
 
-/** Adds the line of an element that reacts. If parts of it react, it becomes a container of their lines. */
+/**
+ * Adds the line of an interactive element. If parts of the element are interactive, the element's line contains their
+ * lines.
+ */
 function describeActive(
   walk: ElementLines,
-  inner: Place,
+  inner: VisitState,
   { element, role, inside, canAct, isGrab, box }: Active,
-): Place | undefined {
+): VisitState | undefined {
   endText(walk);
   const { kept, options } = walk;
   const drawn = graphics.describeGraphic(element, role);
@@ -135,43 +139,54 @@ function describeActive(
   return { ...inner, isWritten: isContainer ? description.includes('"') : isShort(), isInActive: !isContainer };
 }
 
-/** Whether an element with a listener only handles events of its parts, judged by its parts and size. */
+/** Whether an element probably has a listener only for the events of its parts. Judged by its parts and its size. */
 function isDelegate({ hasActive, items: parts }: items.Inside, { width, height }: DOMRect): boolean {
   const share = (width * height) / (innerWidth * innerHeight);
   return parts.size > 0 || share > (hasActive ? 0.25 : 0.5);
 }
 
 /** Whether the text of a label is already part of the line of its field. */
-function isWrittenByField(walk: ElementLines, place: Place, element: Element): boolean {
+function isWrittenByField(walk: ElementLines, visit: VisitState, element: Element): boolean {
   if (!(element instanceof HTMLLabelElement) || walk.find !== "") return false;
   const { control } = element;
-  if (!control || (walk.isInView && !clips.meets(visibility.boxOf(control), place.clip))) return false;
+  if (!control || (walk.isInView && !clips.meets(visibility.boxOf(control), visit.clip))) return false;
   const text = roles.contentOf(element, 160);
   return text.length < 160 && roles.describe(control).includes(quote(text, 160));
 }
 
-/** Returns why an element counts as reacting: its own markup, its surroundings or cursor, or only a listener. */
-function signOf(place: Place, inner: Place, element: Element, role: string): "own" | "implied" | "listens" | undefined {
+/**
+ * Returns why an element counts as interactive: by its own markup (`own`), by its cursor or surroundings (`implied`),
+ * or only because it has a listener (`listens`). Undefined if the element is not interactive.
+ */
+function interactivityOf(
+  visit: VisitState,
+  inner: VisitState,
+  element: Element,
+  role: string,
+): "own" | "implied" | "listens" | undefined {
   if (element instanceof HTMLLabelElement) {
     const { control } = element;
     if (!control || visibility.isDisabled(control)) return undefined;
     // If the page hides a control and draws a replacement, the label stands for the control.
-    const isDrawnHere = clips.meets(visibility.boxOf(element), place.clip);
+    const isDrawnHere = clips.meets(visibility.boxOf(element), visit.clip);
     return (isDrawnHere ? !clips.isHit(control, true) : !clips.isDrawn(control)) ? "own" : undefined;
   }
   if (roles.isActive(element, role) || role === "canvas" || role === "chart") return "own";
   if (clips.isRoot(element)) return undefined;
-  const isFirst = (inner.isPointer && !place.isPointer) || (inner.isGrab && !place.isGrab);
-  if (isFirst && !place.isInActive) return "implied";
-  if (place.items.has(element) || roles.isGridCell(element, role) || items.isDraggable(element)) return "implied";
+  const isFirst = (inner.isPointer && !visit.isPointer) || (inner.isGrab && !visit.isGrab);
+  if (isFirst && !visit.isInActive) return "implied";
+  if (visit.items.has(element) || roles.isGridCell(element, role) || items.isDraggable(element)) return "implied";
   return items.listens(element) ? "listens" : undefined;
 }
 
-/** Whether a person can click an element: now if it is in view, else after scrolling. */
-function isWithinReach(walk: ElementLines, place: Place, element: Element, box: DOMRect): boolean {
-  if (clips.meets(box, place.clip) && clips.isHit(element, false)) return true;
+/**
+ * Whether a person can click an element. Outside of the pass over the content in view (`isInView`), an element that
+ * needs scrolling also counts.
+ */
+function isWithinReach(walk: ElementLines, visit: VisitState, element: Element, box: DOMRect): boolean {
+  if (clips.meets(box, visit.clip) && clips.isHit(element, false)) return true;
   if (walk.isInView) return false;
   // Scrolling does not uncover an element that is fully in view.
-  const isFarOff = !clips.contains(clips.viewportClip(), box) || !clips.contains(place.clip, box);
-  return isFarOff && clips.meets(box, place.edge) && clips.isDrawn(element);
+  const isFarOff = !clips.contains(clips.viewportClip(), box) || !clips.contains(visit.clip, box);
+  return isFarOff && clips.meets(box, visit.edge) && clips.isDrawn(element);
 }

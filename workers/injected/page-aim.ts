@@ -10,12 +10,12 @@ export interface Box extends ViewportPoint {
   readonly height: number;
 }
 
-/** State kept between two attempts to reach an element. */
+/** State kept between the attempts to aim at an element. */
 interface AimState {
   isDoubtful: boolean;
   element?: Element;
   box?: DOMRect;
-  /** Timeline time of the last attempt. */
+  /** `currentTime` of the document's timeline at the last attempt. */
   shownAt?: unknown;
   scrolls: number;
   scrollsAgainAt: number;
@@ -31,7 +31,7 @@ interface Offset {
 let lastFrame: Element | undefined;
 let savedOffsets: readonly Offset[] | undefined;
 
-/** Returns the element once it is visible, and enabled if requested. */
+/** Returns the element if it is visible, and enabled if requested. Otherwise returns the hindrance. */
 function findReady({ selector, isEnabled }: ElementOptions): Seen<Element> {
   const stale = staleness(selector);
   if (stale !== undefined) return { hindrance: stale, isFinal: true };
@@ -73,7 +73,7 @@ export function aimThrough(
   });
 }
 
-/** Waits until an element is stable and in view, and returns its box. */
+/** Waits until an element is stable, scrolls the element into view if necessary, and returns its box. */
 export function show(options: ElementOptions & { savesOffsets?: boolean }): Promise<Seen<Box>> {
   const state = newAimState(false);
   return until(options.timeoutMs, () => {
@@ -89,8 +89,8 @@ export function show(options: ElementOptions & { savesOffsets?: boolean }): Prom
 }
 
 /**
- * Saves the scroll offsets of an element's ancestors (default: the last found frame's ancestors) until
- * `restoreOffsets`.
+ * Saves the scroll offsets of an element and its ancestors until `restoreOffsets`. By default, the element is the last
+ * found frame. Does nothing if offsets are already saved.
  */
 export function saveOffsets(element: Element | undefined = lastFrame): void {
   if (savedOffsets) return;
@@ -111,7 +111,9 @@ export function restoreOffsets(): void {
   savedOffsets = undefined;
 }
 
-/** Converts a box of the last found frame to the document that contains the frame. */
+/**
+ * Converts a box of the last found frame to the document that contains the frame. Returns null if no frame was found.
+ */
 export function outerBox({ x, y, width, height }: Box): Box | null {
   const frame = lastFrame;
   if (!frame) return null;
@@ -130,10 +132,13 @@ function newAimState(isDoubtful: boolean): AimState {
   return { isDoubtful, scrolls: 0, scrollsAgainAt: 0 };
 }
 
-/** Returns the point for input to an element once the element is stable, in view and uncovered. */
-function pointAt(element: Element, place: () => ViewportPoint | undefined, state: AimState): Seen<ViewportPoint> {
+/**
+ * Returns the point for input to an element if the element is stable, in view and uncovered. Otherwise returns the
+ * hindrance, and may scroll to the element for the next attempt.
+ */
+function pointAt(element: Element, findPoint: () => ViewportPoint | undefined, state: AimState): Seen<ViewportPoint> {
   if (mayMove(element, state)) return { hindrance: "keeps moving", isUnsettled: true };
-  const point = place();
+  const point = findPoint();
   const hit = point && visibility.hitAt(point);
   if (point && hit && acceptsHit(element, hit)) return { value: point };
   if (bringIntoView(element, state)) return { hindrance: "is outside of the viewport", isUnsettled: true };
@@ -176,7 +181,7 @@ function bringIntoView(element: Element, state: AimState, first: "needed" | "sta
   return hasMoved;
 }
 
-/** Whether an element is larger than the viewport. */
+/** Whether an element is wider or taller than the viewport. */
 function isLarge(element: Element): boolean {
   const { width, height } = visibility.boxOf(element);
   return width > innerWidth || height > innerHeight;
@@ -201,7 +206,7 @@ function* animationsOf(element: Element): Generator<Animation> {
   }
 }
 
-/** Returns the middle of an element's first box in view. */
+/** Returns the middle of the visible part of an element's first box that is in view. */
 export function middleOf(element: Element): ViewportPoint | undefined {
   const { offsetLeft = 0, offsetTop = 0, width = innerWidth, height = innerHeight } = visualViewport ?? {};
   for (const box of visibility.boxesOf(element)) {
@@ -241,8 +246,8 @@ export function whenReady<Value>(
 }
 
 /**
- * Returns the first match, visible or not, that is a file input or the label of one. Returns false if no match is, or a
- * hindrance if nothing matches.
+ * Returns the first file input that matches, visible or not, or whose label matches or contains a match. Returns false
+ * if there is no such input, and a hindrance if nothing matches.
  */
 export async function findFileInput({ selector, timeoutMs }: ElementOptions): Promise<Element | false | string> {
   const seen = await until<Element | false>(timeoutMs, () => {

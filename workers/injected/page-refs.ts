@@ -14,21 +14,22 @@ export type Named = string | Ref;
 /** State of a document that is kept across snapshots. */
 export interface Kept {
   readonly epoch: number;
-  /** Number of snapshots so far. */
+  /** Number of snapshots so far, without searches and repeated snapshots (`isAgain`). */
   snapshots: number;
+  /** Highest number of an element so far. */
   last: number;
   readonly elements: Map<number, WeakRef<Element>>;
   readonly given: WeakMap<Element, Given>;
   readonly shown: WeakMap<Node, Shown>;
 }
 
-/** Number of an element, and its description in the last snapshot with it. */
+/** Number of an element, and its description in the last snapshot that contained the element. */
 interface Given {
   readonly number: number;
   description: string;
 }
 
-/** Line of a node in the last snapshot that had the node, and in the snapshot before. */
+/** Line of a node in the last snapshot that contained the node, and the node's earlier line, if any. */
 interface Shown {
   readonly snapshot: number;
   readonly body: string;
@@ -64,10 +65,10 @@ export function numberOf(kept: Kept, element: Element, description: string): num
 }
 
 /**
- * Whether a line differs from the node's line in the previous snapshot. A snapshot that is repeated (`isAgain`) counts
- * once.
+ * Records the line of a node. Returns whether the line differs from the node's previous line. Returns false in the
+ * first snapshot. A repeated snapshot (`isAgain`) replaces the snapshot before.
  */
-export function isNews(kept: Kept, node: Node, body: string): boolean {
+export function recordLine(kept: Kept, node: Node, body: string): boolean {
   const last = kept.shown.get(node);
   const before = last?.snapshot === kept.snapshots ? last.before : last?.body;
   kept.shown.set(node, { snapshot: kept.snapshots, body, before });

@@ -1,5 +1,5 @@
 import type { Clip } from "./page-clip.ts";
-import { isNews, type Kept, numberOf, type Ref } from "./page-refs.ts";
+import { type Kept, numberOf, type Ref, recordLine } from "./page-refs.ts";
 import { longestName } from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
 import { hasQuotedText, tidy, withoutLookahead } from "./plain-text.ts";
@@ -72,7 +72,10 @@ export function closeContainers(walk: Lines, depth: number): void {
   }
 }
 
-/** Removes the line of a slight container that has only one line of contents. */
+/**
+ * Removes the line of a slight container that has only one line of contents, unless the container's line is new or the
+ * only line is a frame's.
+ */
 function leaveOut(walk: Lines, { isSlight, line, text, tail }: Container): void {
   if (!isSlight || line === undefined || text !== "" || tail !== "" || walk.lines.length !== line + 2) return;
   const only = walk.lines.at(-1) ?? "";
@@ -139,7 +142,7 @@ function byteLength(text: string): number {
 
 function writeLine(walk: Lines, node: Node, body: string, indent: number): boolean {
   // Search results are never marked as new.
-  const isNew = walk.find === "" && isNews(walk.kept, node, body);
+  const isNew = walk.find === "" && recordLine(walk.kept, node, body);
   const mark = isNew ? "*" : "-";
   const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;
   walk.room -= byteLength(withoutLookahead(line)) + 1;
