@@ -32,8 +32,8 @@ connection.addEventListener("connectionstatechange", () => {
 });
 
 /**
- * Captures a tab. If the tab navigates to another site meanwhile, capturing fails and the browser still counts the tab
- * as captured. Reloading the extension, which ends this page, resets that.
+ * Captures a tab. If the tab navigates to another site meanwhile, capturing fails, but the browser still counts the tab
+ * as captured. Reloading the extension makes the tab available again, and closes this page.
  */
 function capture(tab: ShownTab): Promise<MediaStreamTrack> {
   return begin(tab).catch((error: unknown) => {
@@ -63,7 +63,7 @@ async function begin({ targetId, width, height }: ShownTab): Promise<MediaStream
   return track;
 }
 
-/** Captures a tab and offers its video to the peer. */
+/** Captures a tab and creates the session description that offers its video to the media server. */
 export async function offer(tab: ShownTab): Promise<{ readonly sdp: string; readonly trackId: string }> {
   const track = await capture(tab);
   shown = { targetId: tab.targetId, track };

@@ -8,7 +8,7 @@ export interface DocumentReport {
   readonly headings: readonly string[];
   /** All visible text, or undefined if the text is too long for a check page. */
   readonly text: string | undefined;
-  /** Number of elements that can be clicked or filled in. */
+  /** Number of visible elements that can be clicked or filled in. 0 if `text` is undefined. */
   readonly controls: number;
   readonly links: number;
   /** Whether the document has inputs that checks do not have: password, email, phone or search. */
@@ -71,14 +71,14 @@ export function describeDocument(): DocumentReport {
   };
 }
 
-/** Returns whether the element that holds a frame is visible and has at least the given size. */
+/** Whether the element that contains a frame is visible and has at least the given size. */
 export function isShownAtSize(holder: Element, minWidth: number, minHeight: number): boolean {
   const { width, height, right } = holder.getBoundingClientRect();
   // Elements to the left of the page cannot be scrolled into view.
   return width >= minWidth && height >= minHeight && right > 0 && holder.checkVisibility({ visibilityProperty: true });
 }
 
-/** Whether one of the first `max` matches has a value. Searches open shadow roots. */
+/** Whether one of the first `max` matches has a value. Also searches open shadow roots. */
 export function hasValue(selector: string, max: number): boolean {
   const fields: Element[] = [];
   const roots: (Document | ShadowRoot)[] = [document];

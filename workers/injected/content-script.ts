@@ -1,4 +1,5 @@
-// The part of page-script.ts that reads a document for its conversion to Markdown. Smaller, so it loads faster.
+// The functions of page-script.ts that read a document for its conversion to Markdown. This script is smaller, so it
+// loads faster.
 
 export { documentContent } from "./page-content.ts";
 export { forgetDocument as forgetContent, frameHolder as contentHolder } from "./page-dom.ts";

@@ -60,7 +60,8 @@ export function describeOptions(
 
 /**
  * Counts the selectable options before an option. In the open list, arrow keys skip options that are disabled or hidden
- * and those of hidden groups. Returns null if the option cannot be selected.
+ * and those of hidden groups. Returns null if the list is closed, or the option cannot be selected or has another
+ * label.
  */
 export function countSteps(
   select: HTMLSelectElement,

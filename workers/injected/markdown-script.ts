@@ -12,7 +12,8 @@ interface Library extends Pick<typeof defuddle, "createMarkdownContent"> {
 }
 
 /**
- * Extracts once. The library's `parse` extracts up to five times from short pages. We convert those as a whole instead.
+ * Runs one extraction. The library's `parse` runs up to five extractions on short pages. We convert such pages as a
+ * whole instead.
  */
 interface SinglePass {
   parseInternal(): { readonly content: string };
@@ -76,7 +77,7 @@ function mainLandmark(html: string): Element | undefined {
   return isMain ? main : body;
 }
 
-/** Returns the number of letters of an element outside of links and navigation. */
+/** Returns the number of characters, without white space, of an element's text outside of links and navigation. */
 function lettersOf(element: Element): number {
   const copy = element.cloneNode(true) as Element;
   for (const each of copy.querySelectorAll(`a, ${navigation}`)) each.remove();

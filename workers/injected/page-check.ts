@@ -18,7 +18,7 @@ export function checkState(options: ElementOptions): Promise<Seen<CheckState | n
 /** Returns the state of a control once it differs from an earlier state. */
 export function waitForCheckChange(options: ElementOptions, before: CheckState): Promise<Seen<CheckState>> {
   return until(options.timeoutMs, () => {
-    // The click may have changed the control's name, so its current description is not compared with the reference's.
+    // The tap may have changed the control's name, so its current description is not compared with the reference's.
     const element = firstNamed(options.selector);
     const state = element && stateOf(element);
     if (!state)

@@ -3,7 +3,7 @@ import { acceptsHit } from "./page-guard.ts";
 import { tagOf } from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
 
-/** A part of the viewport. */
+/** A rectangle by its edges, in CSS pixels of the viewport. */
 export interface Clip {
   readonly left: number;
   readonly top: number;
@@ -12,8 +12,8 @@ export interface Clip {
 }
 
 /**
- * Whether an element outside of the viewport would receive input after scrolling, by its size and style. Whether
- * another element would cover it is unknown before scrolling.
+ * Whether an element outside of the viewport would receive input after scrolling. Judged by size and style, because
+ * elements that would cover the element are unknown before scrolling.
  */
 export function isDrawn(element: Element): boolean {
   const { width, height } = visibility.boxOf(element);
@@ -23,8 +23,8 @@ export function isDrawn(element: Element): boolean {
 }
 
 /**
- * Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. Unless
- * `isItself` is true, elements whose clicks count for it suffice.
+ * Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. If
+ * `isItself` is false, a hit that `acceptsHit` accepts also suffices.
  */
 export function isHit(element: Element, isItself: boolean): boolean {
   const middle = hitInMiddle(element);
@@ -38,7 +38,10 @@ export function isHit(element: Element, isItself: boolean): boolean {
   );
 }
 
-/** Returns the element at the middle of an element. Returns `hidden` if the element is invisible or out of view. */
+/**
+ * Returns the topmost element at the middle of an element. Returns `hidden` if the given element is invisible or out of
+ * view.
+ */
 const hitInMiddle = visibility.memoize((element): Element | "hidden" | undefined => {
   const middle = middleOf(element);
   return middle && visibility.isVisible(element) ? visibility.hitAt(middle) : "hidden";

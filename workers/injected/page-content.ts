@@ -10,6 +10,7 @@ export interface ContentOptions {
   readonly token: string;
   /** Characters after which reading stops. */
   readonly limit: number;
+  /** Milliseconds after which reading stops. */
   readonly timeMs: number;
 }
 
@@ -24,7 +25,7 @@ export interface PageContent {
   readonly url: string;
 }
 
-/** Separator of parts. It is removed from texts of pages. */
+/** Separator of parts. Texts of pages never contain the separator, because `joinParts` removes it. */
 const partMark = "\u0001";
 
 /** Characters that HTML does not allow. */
@@ -162,7 +163,10 @@ export function serializeContent(
   };
 }
 
-/** Joins parts, and removes forbidden characters. Searching all parts at once is faster if there are none. */
+/**
+ * Joins parts, and removes forbidden characters. If there are no forbidden characters, one search of the joined parts
+ * is faster.
+ */
 function joinParts(parts: readonly string[]): string {
   const isClean = parts.join("").search(forbidden) < 0;
   return (isClean ? parts : parts.map((part) => part.replace(forbidden, ""))).join(partMark);
@@ -203,7 +207,10 @@ function addText(writer: Writer, text: string): void {
   writer.markup = "";
 }
 
-/** Writes the start tag of an element. Returns its contents to write, or undefined if there are none. */
+/**
+ * Writes a simple element, such as an image or field, or the start tag of any other element. Returns the contents that
+ * remain to be written, if any.
+ */
 function open(writer: Writer, element: Element, isInPre: boolean): Level | undefined {
   const { get } = writer;
   const tag = get.localName(element);
@@ -255,7 +262,10 @@ function addAttribute(writer: Writer, name: string, value: string): void {
   writer.markup += '"';
 }
 
-/** Returns the absolute URL of an attribute. Empty if it has another scheme, or is too long to be useful. */
+/**
+ * Returns the absolute URL of an attribute. A fragment such as `#top` stays relative. Empty if `schemes` does not match
+ * the URL, or the URL has more than 2,000 characters.
+ */
 function addressOf({ base }: Writer, element: Element, name: string, schemes: RegExp): string {
   const written = roles.attribute(element, name, 4_000).trim();
   if (written === "" || written.startsWith("#")) return written;
@@ -287,7 +297,9 @@ function addControl(writer: Writer, element: Element, isHidden: boolean): boolea
   return true;
 }
 
-/** Returns what a field shows. Undefined for other elements. */
+/**
+ * Returns the text that a field shows. Empty for hidden, password, file and image inputs. Undefined for other elements.
+ */
 function shownValue(element: Element): string | undefined {
   if (element instanceof HTMLTextAreaElement) return element.value;
   if (element instanceof HTMLSelectElement) return [...element.selectedOptions].map(({ label }) => label).join(", ");

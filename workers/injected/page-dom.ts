@@ -1,5 +1,5 @@
 interface SerializeOptions {
-  /** Prefix of a frame's placeholder: the token, the frame's index in `frames`, and `;`. */
+  /** Prefix of each frame's placeholder, followed by the frame's index in `frames` and `;`. */
   token: string;
   /** Characters after which serializing stops. */
   limit: number;
@@ -25,7 +25,10 @@ interface Slice extends Pick<SerializedDocument, "length" | "html"> {
   readonly isWhole: boolean;
 }
 
-/** Serializes the document at offset 0, and returns a slice that does not split a surrogate pair. */
+/**
+ * Returns a slice of the serialized document that does not split a surrogate pair. A call with offset 0 serializes the
+ * document. Returns undefined if the document is not kept.
+ */
 export function readDocument(
   options: SerializeOptions,
   { from, size }: { from: number; size: number },
@@ -46,7 +49,7 @@ export function frameHolder(token: string, index: number): Element | undefined {
   return kept.get(token)?.frames[index];
 }
 
-/** Keeps the elements that contain frames until `forgetDocument`. */
+/** Keeps elements that contain frames for `frameHolder`. `forgetDocument` removes them. */
 export function keepFrames(token: string, frames: readonly Element[]): void {
   kept.set(token, { html: "", length: 0, frames });
 }
@@ -56,10 +59,11 @@ export function forgetDocument(token: string): void {
 }
 
 /**
- * Serializes the document with current form values and open shadow roots. Only elements with these, and their
- * ancestors, are written here, without recursion. For the rest, `outerHTML` is many times faster.
+ * Serializes the document with current form values and open shadow roots. Only elements with values or shadow roots,
+ * and their ancestors, are written here, without recursion. For all others, `outerHTML` is many times faster.
  *
- * Named elements hide members of the document in every world. Its methods are therefore called through the prototype.
+ * Named elements hide members of the document in every world. The document's methods are therefore called through the
+ * prototype.
  */
 function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
   const voidTags = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
@@ -128,7 +132,7 @@ function serializeDocument({ token, limit }: SerializeOptions): SerializedDocume
         openUp(element);
       }
       note(element);
-      // The host's ancestors are marked already.
+      // In a shadow root, `openUp` ends at the root. The host and its ancestors are already in `opened`.
     }
   }
 

@@ -57,7 +57,8 @@ export function insertSecretText(text: string, wanted: string): boolean | undefi
     focused.dispatchEvent(new Event("change", { bubbles: true }));
     return focused.value !== "";
   }
-  // Inserts single characters, because pages with one field per digit of a code move the focus after each character.
+  // Inserts up to 64 characters one by one, because pages with one field per digit of a code move the focus after each
+  // character.
   for (const character of text.length > 64 ? [text] : text) {
     const field = focusedElement();
     if (!insertText(character)) return false;

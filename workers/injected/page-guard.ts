@@ -6,11 +6,14 @@ export type GuardedInput = "press" | "move";
 
 export interface GuardOptions {
   readonly gesture: GuardedInput;
-  /** Whether the page moved during an earlier attempt. If so, boxes are compared over two frames. */
+  /**
+   * Whether an earlier attempt failed. If so, the element's box must be the same in two frames before the input, and an
+   * element that moves away during a press no longer counts as missed.
+   */
   readonly isDoubtful: boolean;
 }
 
-/** Result of the guard's observation. */
+/** Result of the guard's observation. `unseen`: this document has received no event. */
 type Verdict = "unseen" | "hit" | "missed";
 
 /** The element that should receive the input, and the point of the input. */
@@ -43,8 +46,8 @@ export function acceptsHit(element: Element, hit: Element): boolean {
 }
 
 /**
- * Observes the next click or move. A press on another element is blocked. If the element moves away between press and
- * release, the press counts as missed.
+ * Observes the next click or move. A press on another element, or after `timeoutMs`, is blocked. If the element moves
+ * away between press and release, the press counts as missed.
  *
  * Only listeners that the page added earlier to the window itself still receive a blocked event.
  */
@@ -94,7 +97,7 @@ export function guard(mark: Mark | undefined, guardOptions: GuardOptions & { tim
   current = own;
 }
 
-/** Returns the target of an event, or inside of a known closed shadow root the inner element. */
+/** Returns the innermost target of an event, also inside of a known closed shadow root. */
 function hitBy(event: Event): EventTarget | undefined {
   const [hit] = event.composedPath();
   const isHost = hit instanceof Element && visibility.shadowOf(hit) !== undefined;

@@ -102,8 +102,8 @@ function ownName(element: Element): string {
 }
 
 /**
- * Returns the words of an identifier without `genericWords` words. Returns an empty string if the identifier looks
- * generated.
+ * Returns the first three words of an identifier, without generic words, joined by hyphens. Returns an empty string if
+ * the identifier looks generated.
  */
 function wordsOf(identifier: string): string {
   const words = identifier

@@ -6,8 +6,8 @@ const known = new WeakSet<Element>();
 let doubtful: readonly Element[] = [];
 
 /**
- * Whether an element may have an unknown closed shadow root: it is a custom element, or has an area although none of
- * its own children is rendered.
+ * Whether an element may have an unknown closed shadow root: it is a custom element, or has an area although its own
+ * first child is not rendered.
  */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
   if (known.has(element) || visibility.shadowOf(element)) return false;
@@ -18,8 +18,8 @@ export function isDoubtful(element: Element, box: DOMRect): boolean {
 }
 
 /**
- * Same as `isDoubtful`, but cheaper, for every element of a document. Text inside an element counts as rendered,
- * because checking it would take too long.
+ * Same as `isDoubtful`, but cheaper, for every element of a document. Text in an element without child elements counts
+ * as rendered, because checking the text's boxes would take too long.
  */
 export function isDoubtfulAside(element: Element): boolean {
   if (!tagOf(element).includes("-")) {
@@ -30,7 +30,7 @@ export function isDoubtfulAside(element: Element): boolean {
   return isDoubtful(element, visibility.boxOf(element));
 }
 
-/** Whether none of an element's own children is shown. */
+/** Whether an element has no child, or its first child is not rendered. */
 function showsNothing(element: Element): boolean {
   const child = visibility.read(Node.prototype, "firstChild", element);
   if (!child) return true;

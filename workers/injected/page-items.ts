@@ -1,6 +1,6 @@
 import * as visibility from "./page-visibility.ts";
 
-/* Elements that react to input although their own markup does not indicate it. */
+/* Finds elements that are interactive although their own markup does not indicate this. */
 
 /** Elements with listeners for clicks or presses that `registerListening` has registered. */
 const listening = new WeakSet<Element>();
@@ -10,25 +10,25 @@ const natives =
   "[role=button], [role=link], [role=checkbox], [role=radio], [role=switch], [role=menuitem], [role=option], [role=tab], " +
   "[role=slider], [tabindex]:not([tabindex^='-'])";
 
-/** Reacting parts of an element. */
+/** Interactive parts of an element. */
 export interface Inside {
-  /** Whether a descendant reacts by itself. */
+  /** Whether a descendant is interactive by itself. */
   readonly hasActive: boolean;
-  /** Repeated parts and icons that probably react, although neither markup nor cursor indicates it. */
+  /** Repeated parts and icons that are probably interactive, although neither markup nor cursor indicates this. */
   readonly items: ReadonlySet<Element>;
 }
 
 const nothing: ReadonlySet<Element> = new Set();
 
-/** Value for an element that reacts as a whole. */
+/** Value for an element that is interactive as a whole, or not at all. */
 export const empty: Inside = { hasActive: false, items: nothing };
 
-/** Returns the root of the worker's query for listeners. */
+/** Returns the node whose descendants the worker queries for listeners. */
 export function listenersRoot(): Document {
   return document;
 }
 
-/** Registers elements with listeners. */
+/** Registers elements that have listeners for presses. */
 export function registerListening(...nodes: unknown[]): void {
   for (const node of nodes) if (node instanceof Element) listening.add(node);
 }
@@ -37,7 +37,7 @@ export function listens(element: Element): boolean {
   return listening.has(element);
 }
 
-/** Returns the parts of an element that react. `isPointer` is whether the element has a pointer cursor. */
+/** Returns the interactive parts of an element. `isPointer` is whether the element has a pointer cursor. */
 export function partsOf(element: Element, isPointer: boolean): Inside {
   const isMarked = Element.prototype.querySelector.call(element, natives) !== null;
   let hasActive = isMarked;
@@ -52,7 +52,10 @@ export function partsOf(element: Element, isPointer: boolean): Inside {
   return { hasActive, items: items.size > 0 ? items : icons };
 }
 
-/** Returns the similar children of the first element inside that has several children. */
+/**
+ * Follows single children, at most four levels deep, to an element with several children. Returns these children if
+ * they are similar.
+ */
 function repeatedIn(element: Element): ReadonlySet<Element> {
   let children = shownChildren(element);
   for (let depth = 0; depth < 4 && children.length === 1; depth += 1) children = children.flatMap(shownChildren);
@@ -72,7 +75,7 @@ function isRepeated(element: Element): boolean {
   return [before, after].some((sibling) => sibling !== null && kindOf(sibling) === kind);
 }
 
-/** Returns icons that are small compared with the element: they often have an action of their own. */
+/** Returns icons that are small compared with the element and whose class or id suggests an action of their own. */
 function iconsIn(element: Element): ReadonlySet<Element> {
   const icons = Element.prototype.querySelectorAll.call(element, "svg, i, img");
   if (icons.length === 0 || icons.length > 8) return nothing;
@@ -91,7 +94,7 @@ function iconsIn(element: Element): ReadonlySet<Element> {
   return found;
 }
 
-/** Whether a page, or a common library, lets an element be dragged or sorted. */
+/** Whether the attributes of the page, or of a common library, mark an element as draggable or sortable. */
 export function isDraggable(element: Element): boolean {
   if (!Element.prototype.hasAttributes.call(element)) return false;
   if (attributeOf(element, "draggable") === "true") return true;

@@ -2,11 +2,11 @@ import type { Clip } from "./page-clip.ts";
 import { elementOf, type Ref } from "./page-refs.ts";
 import * as visibility from "./page-visibility.ts";
 
-/* Numbered boxes on a picture of the page. The document does not change, so the page does not notice them. */
+/* Numbered boxes on a picture of the page. The boxes are drawn on the picture, so the page cannot detect them. */
 
 const maxMarks = 500;
 
-/** Pixels of the border of a box. */
+/** Width of a box's border in pixels. */
 const border = 2;
 
 /** A numbered box, in CSS pixels of the viewport. */
@@ -14,7 +14,7 @@ export interface MarkBox extends Clip {
   readonly mark: string;
 }
 
-/** Returns the boxes of the referenced elements of this document. */
+/** Returns the boxes of the referenced elements of this document. Considers the first `maxMarks` references. */
 export function markedBoxes(refs: readonly Ref[]): (Ref & Clip)[] {
   return refs.slice(0, maxMarks).flatMap((ref) => {
     const element = elementOf(ref);
@@ -24,7 +24,7 @@ export function markedBoxes(refs: readonly Ref[]): (Ref & Clip)[] {
   });
 }
 
-/** Draws boxes on a JPEG of the viewport. Both pictures are in base64. */
+/** Draws boxes on a JPEG of the viewport. `picture` and the result are in base64. */
 export async function drawMarks(picture: string, boxes: readonly MarkBox[], quality: number): Promise<string> {
   const bytes = Uint8Array.from(atob(picture), (each) => each.charCodeAt(0));
   const image = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" }));

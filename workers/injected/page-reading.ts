@@ -4,7 +4,7 @@ import { readContent } from "./page-role.ts";
 import * as visibility from "./page-visibility.ts";
 import type { Seen } from "./page-wait.ts";
 
-/** Returns the whole value or text of an element, on one line. */
+/** Returns the value or text of an element, on one line. */
 export function readElementText(ref: Named): Seen<string> {
   const stale = staleness(ref);
   const element = typeof ref === "string" ? undefined : elementOf(ref);
@@ -19,7 +19,7 @@ export function elementContent(ref: Ref, options: ContentOptions): Seen<PageCont
   return { value: serializeContent(elementOf(ref), options) };
 }
 
-/** Returns title, scroll position and height of the page. */
+/** Returns title, scroll position and height of the document. */
 export function readPageHead() {
   const page = document.scrollingElement ?? document.documentElement;
   return { title: visibility.title(), scroll: { x: scrollX, y: scrollY }, height: page?.scrollHeight ?? 0 };

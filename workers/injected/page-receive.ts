@@ -2,7 +2,7 @@ import { whenReady } from "./page-aim.ts";
 import { hasFocus } from "./page-focus.ts";
 import type { ElementOptions, Seen } from "./page-wait.ts";
 
-/** How an element can receive a text. */
+/** Result of preparing an element for a text. */
 export type Reception =
   /** The element has focus and any text to clear is selected: keys can be sent. */
   | { readonly outcome: "ready" }
@@ -17,7 +17,7 @@ interface Wanted {
   readonly clear: boolean;
 }
 
-/** Prepares an element for key input once it accepts text, or sets its value. */
+/** Prepares an element for key input, or sets its value, once the element is visible and can accept text. */
 export function receiveText(options: ElementOptions, wanted: Wanted): Promise<Seen<Reception>> {
   return whenReady(options, (element) => receive(element, wanted));
 }

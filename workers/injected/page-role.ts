@@ -5,7 +5,7 @@ import { quote, tidy } from "./plain-text.ts";
 
 /* Roles, names and states of elements. Page text in the results is always quoted. */
 
-/** Maximum characters that can be read of an element. */
+/** Maximum characters of an element's value or text that can be read. */
 const longestRead = 262_144;
 
 /** Maximum characters of a name or of a text line. */
@@ -71,7 +71,7 @@ function isEditor(element: Element): boolean {
   return !(around instanceof HTMLElement && visibility.read(HTMLElement.prototype, "isContentEditable", around));
 }
 
-/** Whether an element is a cell of a grid. Unlike cells of a table, these react to input. */
+/** Whether an element is a cell of a grid. Unlike cells of a table, cells of a grid are interactive. */
 export function isGridCell(element: Element, role: string): boolean {
   if (role === "gridcell") return true;
   return role === "cell" && visibility.closest(element, "[role=grid], [role=treegrid]") !== undefined;
@@ -95,8 +95,8 @@ export function isActive(element: Element, role: string): boolean {
 }
 
 /**
- * Whether an element is a control that reacts as a whole, so that its contents are its name. Other elements may contain
- * parts that react by themselves.
+ * Whether an element is a control that is interactive as a whole, so that its contents are its name. Other elements may
+ * contain parts that are interactive by themselves.
  */
 function isSingle(element: Element, role: string): boolean {
   return activeRoles.has(role) || /^(?:button|input|select|textarea|summary|label)$/.test(tagOf(element));
@@ -108,7 +108,7 @@ export function insideOf(element: Element, role = roleOf(element)): items.Inside
   return isSingle(element, role) ? items.empty : items.partsOf(element, isPointer);
 }
 
-/** Describes an element by role and name. A name without letters is followed by a hint. */
+/** Describes an element by role and name. If the name has no letters, a hint may follow. */
 export function describe(element: Element, inside = insideOf(element)): string {
   return inside === items.empty ? describeSingle(element) : describeWith(element, inside);
 }
@@ -127,7 +127,7 @@ function describeWith(element: Element, inside: items.Inside): string {
     .join(" ");
 }
 
-/** Returns the name of an element without the texts of its parts that react. */
+/** Returns the name of an element without the texts of its interactive parts. */
 function ownName(element: Element, { items: parts }: items.Inside): string {
   const own = tidy(attribute(element, "aria-label", 400) || attribute(element, "title", 400), 160);
   return (
@@ -163,7 +163,7 @@ function nameOf(element: Element): string {
   return isField ? (label ?? "") : contentOf(element, longestName) || (label ?? "") || titleInside(element);
 }
 
-/** Returns the first title or label inside of an element, such as an SVG's. */
+/** Returns the first title or label inside of an element, such as the `<title>` of an SVG. */
 function titleInside(element: Element): string {
   const titled = Element.prototype.querySelector.call(element, "title, [title], [aria-label]");
   if (!titled) return "";
@@ -187,7 +187,10 @@ function fieldName(element: Element): string {
 /** Tags of elements whose text is not part of the text of their ancestors. */
 const unreadTags = /^(?:head|script|noscript|style|template|input|select|textarea)$/;
 
-/** Returns the text inside a node, without the parts that `isLeftOut` selects. Visits at most `left` nodes. */
+/**
+ * Returns the text inside a node, cut to `max` characters, without the parts that `isLeftOut` selects. Visits at most
+ * `left` nodes.
+ */
 export function contentOf(root: Node, max: number, isLeftOut?: (part: Element) => boolean, left = 256): string {
   let words = "";
   const pending: Node[] = [root];

@@ -21,9 +21,12 @@ interface Level {
   index: number;
 }
 
-/** Searches the document. Returns undefined if the search takes too long or cannot find the text. */
+/**
+ * Searches the document. Returns undefined if the search has not ended at `endsAt`, or if the text contains a
+ * truncation mark.
+ */
 export function search(find: string, endsAt: number): Search | undefined {
-  // Truncation marks occur in snapshot lines, but not in the document, so such a text cannot be searched here.
+  // Truncation marks occur in snapshot lines, but not in the document, so a text with a mark cannot be found here.
   if (/[…\ufffd]/.test(find)) return undefined;
   const found: Search = { wanted: bare(find), holders: new Set(), doubtful: [] };
   const path: Level[] = [];

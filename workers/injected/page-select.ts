@@ -12,7 +12,10 @@ export function chooseOptions(elementOptions: ElementOptions, values: readonly s
 /** Longest wait in milliseconds for options with the labels to appear. */
 const labelMs = 1_000;
 
-/** Selects options of a `<select>` by label. If they do not appear in time, returns a fault that lists the options. */
+/**
+ * Selects options of a `<select>` by label. If the options do not appear or are not enabled in time, returns a fault
+ * that lists the existing options.
+ */
 export async function chooseLabels(options: ElementOptions, labels: readonly string[]): Promise<Seen<Faults | null>> {
   const wanted = labels.map((label) => label.trim());
   let endsAt: number | undefined;

@@ -1,7 +1,10 @@
 import * as visibility from "./page-visibility.ts";
 import { plain } from "./plain-text.ts";
 
-/** Returns up to `max` visible elements that contain a text, ignoring case and runs of white space. */
+/**
+ * Returns up to `max` visible elements that contain a text: for each occurrence, the innermost element. Ignores case
+ * and runs of white space.
+ */
 export function findText(wanted: string, max: number): Element[] {
   const text = plain(wanted);
   const found: Element[] = [];

@@ -40,7 +40,7 @@ export function read<Prototype extends object, Key extends keyof Prototype>(
   return get.call(node) as Prototype[Key];
 }
 
-/** Returns the title of the document, cut to the maximum of responses plus the lookahead. */
+/** Returns the title of the document, cut to the 2,000 characters of a response plus the lookahead. */
 export function title(): string {
   return read(Document.prototype, "title", document).slice(0, 2_000 + maxLookahead);
 }
@@ -175,7 +175,10 @@ export function isVisible(element: Element): boolean {
 const memos: Map<Element, unknown>[] = [];
 let isMemoizing = false;
 
-/** Runs synchronous work that does not change the document. Meanwhile, memoized functions compute each element once. */
+/**
+ * Runs synchronous work that does not change the document. Meanwhile, memoized functions compute one result per
+ * element.
+ */
 export function withMemo<Value>(work: () => Value): Value {
   isMemoizing = true;
   try {
@@ -200,7 +203,7 @@ export function memoize<Value>(compute: (element: Element) => Value): (element: 
   };
 }
 
-/** Returns the box of an element, which takes 4 us to read. */
+/** Returns the bounding box of an element. Memoized, because reading a box takes 4 us. */
 export const boxOf = memoize((element): DOMRect => Element.prototype.getBoundingClientRect.call(element));
 
 export function isSameBox(one: DOMRect, other: DOMRect): boolean {

@@ -2,7 +2,7 @@ import { allNamed, firstNamed, type Named } from "./page-refs.ts";
 import { findText, wordsAround } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
 
-/** The value of an attempt, or why there is none yet. */
+/** The value of an attempt, or why the attempt has no value yet. */
 export type Seen<Value> = { readonly value: Value } | Hindrance;
 
 /** Why an attempt on an element did not succeed. */
@@ -23,7 +23,10 @@ export interface ElementOptions {
   readonly isEnabled?: boolean;
 }
 
-/** Calls `check` after each document change, and periodically, until it returns a value or time is up. */
+/**
+ * Calls `check` after each document change, and periodically, until it returns a value or a final hindrance, or time is
+ * up. Returns the last result.
+ */
 export async function until<Value>(timeoutMs: number, check: () => Seen<Value>): Promise<Seen<Value>> {
   const endsAt = performance.now() + timeoutMs;
   for (;;) {
@@ -42,7 +45,7 @@ export async function until<Value>(timeoutMs: number, check: () => Seen<Value>):
   }
 }
 
-/** Resolves with the next frame, or after a timeout: hidden and unchanged pages may get no frame. */
+/** Resolves at the next frame, or after a timeout: hidden and unchanged pages may not render a frame. */
 export function nextFrame(max = 2_000): Promise<void> {
   return new Promise((resolve) => {
     const isHidden = visibility.read(Document.prototype, "visibilityState", document) === "hidden";
@@ -54,7 +57,7 @@ export function nextFrame(max = 2_000): Promise<void> {
   });
 }
 
-/** Resolves when the document has changed, after at least `min` and at most `max` milliseconds. */
+/** Resolves `min` milliseconds after the first document change, or after `max` milliseconds without a change. */
 function change(max: number, min: number): Promise<void> {
   return new Promise((resolve) => {
     const observer = new MutationObserver(() => {
@@ -70,7 +73,7 @@ function change(max: number, min: number): Promise<void> {
   });
 }
 
-/** Waits until an element is present or absent. */
+/** Waits until an element has the requested presence. */
 export function waitForElement({
   selector,
   timeoutMs,
@@ -106,7 +109,7 @@ export function waitForText(searchOptions: { text: string; timeoutMs: number; ma
   });
 }
 
-/** Time of the last document change. Undefined until changes are watched. */
+/** Time of the last document change, initially the start of watching. Undefined until changes are watched. */
 let changedAt: number | undefined;
 
 /** Records the time of each later document change. */
@@ -124,7 +127,7 @@ export function watchChanges(): void {
 export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs: number }): Promise<boolean> {
   watchChanges();
   const endsAt = performance.now() + timeoutMs;
-  // Effects of an action are visible in the next frame.
+  // Effects of an action may only become visible in the next frame.
   await nextFrame(quietMs);
   for (;;) {
     const now = performance.now();

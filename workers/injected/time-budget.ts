@@ -1,4 +1,6 @@
-/** Maximum milliseconds that count between two checks. In a longer interval, the thread waited for a processor. */
+/**
+ * Maximum milliseconds that count between two checks. The rest of a longer interval counts as waiting for a processor.
+ */
 const maxGapMs = 8;
 
 /**
