@@ -222,7 +222,7 @@ const rows: Readonly<Record<string, Begin>> = {
       return nth === 1 ? { isCloudflare: true } : undefined;
     }).commit("1");
   },
-  "bot-checks/bot-check-detector.ts patienceMs": (onOver) => {
+  "bot-checks/bot-check-detector.ts keepDetectedMs": (onOver) => {
     const page = watch(
       (nth) => (nth === 1 ? { isCloudflare: true } : { isLoading: true }),
       () => (page.harness.detected ? page.commit("2") : onOver()),

@@ -9,32 +9,37 @@ import { reportDocument } from "./document-report.ts";
 import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";
 
 /**
- * Timeout of one check in milliseconds. A check takes 3 ms on a quiet machine, but cannot run during an endless script.
+ * Timeout of one detection in milliseconds. A detection takes 3 ms on a quiet machine, but cannot run during an endless
+ * script.
  */
 const checkMs = 1_000;
 
-/** Milliseconds to wait after the load event for `#loadReport`. After `document.open` that report never arrives. */
+/** Milliseconds to wait after the load event for `#loadReport`, which never arrives after `document.open`. */
 const loadReportMs = 100;
 
-/** Milliseconds that `navigate` waits for a check to appear after a request to a vendor. */
+/** Milliseconds that `navigate` waits for a bot check to appear if the page has sent a request to a vendor. */
 const vendorResultMs = 500;
 
-/** Delays in milliseconds between the checks of a document that is still loading. */
+/** Delays in milliseconds between the detections in a document that is still loading. */
 const loadingMs = [300, 1_000, 3_000];
 
-/** Delays in milliseconds between checks after a vendor request: a widget or puzzle may appear without an event. */
+/**
+ * Delays in milliseconds between the detections after a vendor request: a widget or puzzle may appear without an event.
+ */
 const vendorMs = [100, 400, 1_000, 3_000];
 
-/** Milliseconds between checks while a bot check is shown, because solving it raises no event. */
+/** Milliseconds between detections while a bot check is shown. Solving a bot check causes no event. */
 const shownMs = 500;
 
-/** Milliseconds between checks while a bot check is shown and the page does not respond. */
+/** Milliseconds between detections while a bot check is shown and the page does not respond. */
 const silentMs = 5_000;
 
-/** Milliseconds after a commit during which a loading document keeps the previous result. */
-const patienceMs = 5_000;
+/**
+ * Milliseconds after a commit during which a bot check stays reported although the loading document does not show it.
+ */
+const keepDetectedMs = 5_000;
 
-/** Maximum number of frames examined per page. */
+/** Maximum number of frames examined per detection. */
 const maxFrames = 10;
 
 /** A bot check that a page shows. */
@@ -43,12 +48,12 @@ export interface DetectedCheck {
   readonly url: string;
 }
 
-/** Result of one check. Undefined if the page did not answer. */
+/** Result of one detection. Undefined if the page did not answer. */
 type Detection = { readonly kind: ChallengeKind | undefined; readonly isLoading: boolean } | undefined;
 
 /**
  * Detects bot checks on one page without changing the page. Requests and frames are classified by address. The document
- * is examined until it has loaded, after requests to a vendor, and while it shows a check.
+ * is examined until it has loaded, after requests to a vendor, and while it shows a bot check.
  */
 export class BotCheckDetector {
   /** The bot check that the page shows. */
@@ -56,20 +61,21 @@ export class BotCheckDetector {
   readonly #tab: Tab;
   readonly #onChange: () => void;
   readonly #timer = new DetectionTimer(() => this.#detect());
-  /** Frames that are checks if visible, by frame id. */
+  /** Frames that show a bot check if they are visible, by frame id. */
   readonly #frames = new Map<string, CheckFrame>();
   /** Counts commits and loads. Results from an earlier generation are discarded. */
   #generation = 0;
+  /** Generation of the last applied result. */
   #classified = 0;
   #committedAt = 0;
   #hasVendorRequest = false;
   /** Whether a document was requested since the last navigation. False for same-document navigations. */
   #isDocumentRequested = false;
-  /** Report that was requested at the commit, and arrives with the document's load event. */
+  /** Report that was requested at the commit. It arrives after the document's load event. */
   #loadReport: Promise<DocumentReport | undefined> | undefined;
   #hasLoaded = false;
 
-  /** `onChange` is called when a check appears, changes or disappears. */
+  /** `onChange` is called when `detected` changes. */
   constructor(tab: Tab, onChange: () => void) {
     this.#tab = tab;
     this.#onChange = onChange;
@@ -83,7 +89,10 @@ export class BotCheckDetector {
     });
   }
 
-  /** Resolves once the page was checked, or after a timeout. */
+  /**
+   * Resolves when a detection in the current document has ended, or after `checkMs`. After a vendor request, also waits
+   * up to `vendorResultMs` for a bot check to appear.
+   */
   async waitForResult(): Promise<void> {
     const beganAt = performance.now();
     const left = (ms: number) => beganAt + ms - performance.now();
@@ -94,12 +103,15 @@ export class BotCheckDetector {
     }
   }
 
-  /** Schedules checks after an action, because an existing check frame may become visible without a request. */
+  /**
+   * Schedules detections after an action, because an existing check frame may become visible without a request. Does
+   * nothing if the page has no check frame.
+   */
   scheduleChecks(): void {
     if (this.#frames.size > 0) this.#timer.schedule(vendorMs);
   }
 
-  /** Stops checking and clears the result. */
+  /** Stops detecting and clears the result. */
   stop(): void {
     this.#timer.stop();
     this.#forget();
@@ -140,7 +152,8 @@ export class BotCheckDetector {
   }
 
   /**
-   * Resolves with the report from the load event. Undefined if the document has not loaded, or the report was taken.
+   * Resolves with the report from the load event. Undefined if the document has not loaded, or the report was already
+   * taken or does not arrive in time.
    */
   async #takeReport(): Promise<DocumentReport | undefined> {
     const ahead = this.#hasLoaded ? this.#loadReport : undefined;
@@ -185,11 +198,11 @@ export class BotCheckDetector {
   #applyResult({ kind, isLoading }: NonNullable<Detection>): void {
     const url = shownAddress(this.#tab.url);
     if (kind === undefined) {
-      // While a check's page reloads, no check is visible for a moment.
-      const isPending = isLoading && performance.now() - this.#committedAt < patienceMs;
+      // While a page with a bot check reloads, no bot check is visible for a moment.
+      const isPending = isLoading && performance.now() - this.#committedAt < keepDetectedMs;
       if (!isPending) this.#setDetected(undefined);
     } else if (this.detected?.url !== url) {
-      // The first kind is kept per page: Cloudflare's own page may later show a Turnstile.
+      // The first kind is kept as long as the address stays the same: Cloudflare's own page may later show a Turnstile.
       this.#setDetected({ kind, url });
     }
   }

@@ -15,7 +15,7 @@ const keptDialogs = 10;
 /** Maximum characters of a dialog's message. */
 const messageLength = 1_000;
 
-/** Kinds of dialogs that the policy accepts. It dismisses all others, which ask for consent or input. */
+/** Kinds of dialogs that the policy accepts. The policy dismisses all other dialogs, which request consent or input. */
 const accepted = new Set(["alert", "beforeunload"]);
 
 type Opening = CdpEvents["Page.javascriptDialogOpening"];
@@ -23,12 +23,15 @@ type Opening = CdpEvents["Page.javascriptDialogOpening"];
 type DialogAnswer = "accepted" | "dismissed";
 
 /**
- * Answers dialogs of pages by policy, or forwards them to the person in control or to CDP clients. Keeps the last
- * dialogs.
+ * Forwards dialogs of pages to the person in control, leaves them to CDP clients, or answers them by policy. Keeps the
+ * last dialogs.
  */
 export class OpenDialogs {
-  /** Returns how long a CDP client may take to answer a dialog of a target before the policy answers. */
-  patienceMs: (targetId: string) => number = () => 0;
+  /**
+   * Returns the milliseconds that a CDP client has to answer a dialog of a target before the policy answers. 0 if no
+   * CDP client receives the dialog.
+   */
+  clientAnswerMs: (targetId: string) => number = () => 0;
   readonly #feed: EventFeed;
   readonly #questions: PendingQuestions;
   readonly #dialogs: Dialog[] = [];
@@ -79,16 +82,17 @@ export class OpenDialogs {
   }
 
   /**
-   * Forwards a dialog to the person in control, leaves it to a CDP client that receives it, or answers it by policy.
+   * Forwards a dialog to the person in control, leaves it to CDP clients for `clientAnswerMs`, or answers it by policy.
+   * Dispose of the result to withdraw the question or to stop the timer.
    */
   #handle(session: CdpSession, opening: Opening, tab: Tab, pageId: string): Disposable | undefined {
     const { type: kind, message, defaultPrompt = "" } = opening;
     const question = { pageId, kind, message: shortText(message), defaultText: shortText(defaultPrompt) };
     const pending = this.#questions.ask(question, (given) => answer(session, kind, given));
-    const patienceMs = pending ? 0 : this.patienceMs(tab.target.info.targetId);
-    if (!pending && patienceMs === 0) void answer(session, kind);
-    if (pending || patienceMs === 0) return pending;
-    const timer = setTimeout(() => void answer(session, kind), patienceMs);
+    const clientAnswerMs = pending ? 0 : this.clientAnswerMs(tab.target.info.targetId);
+    if (!pending && clientAnswerMs === 0) void answer(session, kind);
+    if (pending || clientAnswerMs === 0) return pending;
+    const timer = setTimeout(() => void answer(session, kind), clientAnswerMs);
     return { [Symbol.dispose]: () => clearTimeout(timer) };
   }
 

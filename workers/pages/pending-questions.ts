@@ -3,9 +3,9 @@ import { type LiveAnswer, type LiveQuestion, LiveQuestionSchema } from "../../sr
 import { fail } from "../../src/platform/errors.ts";
 
 /** Milliseconds that a person has to answer. */
-const patienceMs = 60_000;
+const answerMs = 60_000;
 
-/** Maximum number of open questions: one dialog and one file chooser for each page. */
+/** Maximum number of open questions: two for each page that a session may have. */
 const maxOpen = 64;
 
 interface OpenQuestion {
@@ -71,7 +71,7 @@ export class PendingQuestions {
     if (this.#holder === undefined || this.#open.size >= maxOpen) return undefined;
     this.#count += 1;
     const id = `que_${this.#count}`;
-    const timer = setTimeout(() => this.#onTimeout(id), patienceMs);
+    const timer = setTimeout(() => this.#onTimeout(id), answerMs);
     this.#open.set(id, { question: create(LiveQuestionSchema, { ...fields, id }), settle, timer });
     this.#onChanged();
     return { [Symbol.dispose]: () => void this.#close(id) };

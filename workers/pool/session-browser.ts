@@ -108,7 +108,7 @@ export class SessionBrowser {
       processSettings: createProcessSettings(process.targets, () => this.#device),
       restoreDevice: () => this.applyDevice(this.#device),
     });
-    this.openDialogs.patienceMs = (targetId) => (this.cdpProxy.handlesDialogs(targetId) ? clientDialogMs : 0);
+    this.openDialogs.clientAnswerMs = (targetId) => (this.cdpProxy.handlesDialogs(targetId) ? clientDialogMs : 0);
     this.pages = new PageRegistry(process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#watchPage(page),
