@@ -9,11 +9,11 @@ export interface SeenChallenge extends DetectedCheck {
 
 export interface ChallengeListener {
   onSeen(challenge: SeenChallenge): void;
-  /** Called when no page shows the last reported check any longer. */
+  /** Called when the page no longer shows the reported check. */
   onGone(): void;
 }
 
-/** Watches all pages of a session for bot checks and reports one at a time. */
+/** Watches all pages of a session for bot checks. Reports one check at a time. */
 export class ChallengeWatch {
   readonly #detectors = new Map<Tab, BotCheckDetector>();
   #listener: ChallengeListener | undefined;
@@ -37,12 +37,12 @@ export class ChallengeWatch {
     tab.listen({ onClosed: () => this.#detectors.delete(tab) });
   }
 
-  /** Returns whether a page shows a check. */
+  /** Whether a page shows a check. */
   isShownBy({ tab }: SessionPage): boolean {
     return this.#detectors.get(tab)?.detected !== undefined;
   }
 
-  /** Waits for the result of a check after a navigation. Schedules a check after an interaction. */
+  /** After a navigation, waits for the result of a detection. After an interaction, schedules detections. */
   async afterCommand(kind: "navigate" | "interact" | "wait", { tab }: SessionPage): Promise<void> {
     const detector = this.#detectors.get(tab);
     if (kind === "navigate") await detector?.waitForResult();

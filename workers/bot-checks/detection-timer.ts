@@ -1,14 +1,14 @@
 import { within } from "../../src/platform/deadline.ts";
 
-/** Minimum milliseconds between the end of a check and the next check that an event triggers. */
+/** Minimum milliseconds between the end of a detection and the next detection that `schedule` starts. */
 const spacingMs = 250;
 
-/** Schedules checks of a page. At most one check runs at a time. */
+/** Schedules the detections of a page. At most one detection runs at a time. */
 export class DetectionTimer {
   readonly #detect: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;
   #dueAt = Number.POSITIVE_INFINITY;
-  /** Delays of the checks after the next one. */
+  /** Delays in milliseconds of the detections that follow the next detection. */
   #following: readonly number[] = [];
   #endedAt = Number.NEGATIVE_INFINITY;
   #isDetecting = false;
@@ -20,24 +20,27 @@ export class DetectionTimer {
     this.#detect = detect;
   }
 
-  /** Checks now, or after the running check. */
+  /** Starts a detection now, or after the running detection. */
   runNow(): void {
     this.#scheduleAt(performance.now());
   }
 
-  /** Checks after `ms`, unless an earlier check is due. */
+  /** Schedules a detection in `ms` milliseconds, unless an earlier detection is scheduled. */
   runAfter(ms: number): void {
     this.#scheduleAt(performance.now() + ms);
   }
 
-  /** Replaces the pending checks. Each further delay starts at the end of the previous check. */
+  /**
+   * Replaces the delays of following detections. The first delay starts now, each further delay at the end of the
+   * previous detection. An earlier scheduled detection is kept. An empty list cancels all detections.
+   */
   schedule([first, ...following]: readonly number[]): void {
     this.#following = following;
     if (first === undefined) this.#cancel();
     else this.#scheduleAt(Math.max(performance.now() + first, this.#endedAt + spacingMs));
   }
 
-  /** Resolves at the end of the next check, or after `ms`. */
+  /** Resolves at the end of the next detection, or after `ms` milliseconds. */
   nextEnd(ms: number): Promise<void> {
     return within(this.#end.promise, ms, undefined);
   }
@@ -52,7 +55,7 @@ export class DetectionTimer {
     if (this.#isStopped || at >= this.#dueAt) return;
     this.#cancel();
     this.#dueAt = at;
-    // A check that falls due during a running check starts after it.
+    // If a detection is running, `#run` schedules the next detection at its end.
     if (this.#isDetecting) return;
     const delay = at - performance.now();
     if (delay <= 0) void this.#run();

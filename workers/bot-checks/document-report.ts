@@ -7,8 +7,8 @@ import { ownWorld } from "../pages/own-world.ts";
 const scriptMs = 500;
 
 /**
- * Describes the main document of a page from an isolated world, now or at its load event. Requesting the report before
- * the load event saves two round trips to a busy renderer afterwards.
+ * Describes the main document of a page from an isolated world, now or after the load event. Requesting the report
+ * before the load event saves two round trips to the renderer, which is busy after the event.
  */
 export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });

@@ -15,7 +15,10 @@ export interface CheckFrame {
   /** Minimum size in CSS pixels. Smaller frames are sensors or badges. */
   readonly minWidth: number;
   readonly minHeight: number;
-  /** Selector of the fields that receive a token once the check is solved. Undefined if the frame then disappears. */
+  /**
+   * Selector of the fields that receive a token once the check is solved. Undefined if the frame disappears once the
+   * check is solved.
+   */
   readonly tokenSelector: string | undefined;
 }
 
@@ -23,7 +26,7 @@ interface FrameRule extends CheckFrame {
   readonly host: RegExp;
   /** Matches path, query and fragment. */
   readonly address: RegExp;
-  /** Matches addresses that are not a check. */
+  /** Matches addresses of frames that are no check, although `address` matches. */
   readonly excluded?: RegExp;
 }
 
@@ -100,16 +103,16 @@ const frameRules: readonly FrameRule[] = [
   },
 ];
 
-/** Addresses of check vendors. After a request to one, a check may appear. */
+/** Addresses of bot-check vendors. After a request to a vendor, a check may appear. */
 const vendorAddress =
   /^https?:\/\/(?:challenges\.cloudflare\.com|[^/]*\bhcaptcha\.com|[^/]*\.captcha-delivery\.com|captcha\.(?:px-cdn|px-cloud|perimeterx)\.net|[^/]*\.(?:arkoselabs|funcaptcha)\.com|[^/]+\/recaptcha|[^/]+\/cdn-cgi\/challenge-platform)(?::\d+)?\//;
 
-/** Whether an address belongs to a check vendor. Called for every request, so the URL is not parsed. */
+/** Whether an address belongs to a bot-check vendor. Called for every request, so the URL is not parsed. */
 export function isVendorAddress(url: string): boolean {
   return vendorAddress.test(url);
 }
 
-/** Returns the check that a frame with this address shows if the frame is visible. */
+/** Returns the check that a frame with this address shows if the frame is visible. Undefined for other frames. */
 export function checkFrameOf(address: string): CheckFrame | undefined {
   if (!isVendorAddress(address)) return undefined;
   const url = URL.parse(address);

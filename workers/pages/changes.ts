@@ -45,7 +45,10 @@ export class Changes {
     }
   }
 
-  /** Resolves with a promise's outcome. Undefined if `isObsolete` holds first, or after the time limit of `until`. */
+  /**
+   * Settles like `promise`. Resolves with undefined if `isObsolete` returns true first, or after the time limit of
+   * `until`.
+   */
   async before<Value>(
     promise: Promise<Value>,
     isObsolete: () => boolean,

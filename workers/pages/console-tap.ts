@@ -7,7 +7,7 @@ import type { Tab } from "./tab.ts";
 /** Maximum characters of a published console line. */
 const lineLength = 2_000;
 
-/** Lines per second of a session at which its consoles are muted for one second. */
+/** If the pages of a session write this many lines within a second, their consoles are muted for one second. */
 export const consoleBounds = { linesPerSecond: 1_000 };
 
 const windowMs = 1_000;

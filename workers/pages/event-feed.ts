@@ -4,10 +4,10 @@ import { type Event, EventSchema } from "../../src/gen/pilothouse/v1/common_pb.t
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 
-/** Maximum number of events queued per reader. Beyond it, the oldest are dropped. */
+/** Maximum number of events queued per reader. If the queue is full, the oldest event is dropped. */
 const capacity = 200;
 
-/** Creates an event for the reader's session id, which a warm browser does not have yet when events occur. */
+/** Creates an event for a session id. Events may occur in a warm browser, before the browser has a session. */
 type EventMaker = (sessionId: string) => Event;
 
 /** Fields of a browser event's payload, without the session. */

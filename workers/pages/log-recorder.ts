@@ -13,7 +13,10 @@ import type { Frame, Tab } from "./tab.ts";
 /** Scheme of the browser's error pages, which are not recorded: the failed request has its own entry. */
 const errorPage = "chrome-error:";
 
-/** Records what happens in the pages of a session. Enables nothing in the browser. */
+/**
+ * Records navigations, crashes, requests, dialogs, downloads and, at level `full`, console lines and exceptions of a
+ * session's pages. Enables no CDP events itself.
+ */
 export class LogRecorder {
   readonly #log: SessionLog;
   readonly #requests: RequestRecorder;
@@ -35,7 +38,7 @@ export class LogRecorder {
     });
   }
 
-  /** Records a tab of a page. */
+  /** Records the navigations, crashes and requests of a page's tab. */
   watchTab(tab: Tab, pageId: string): void {
     this.#requests.watchTab(tab, pageId);
     tab.listen({
@@ -67,7 +70,8 @@ export class LogRecorder {
   }
 
   /**
-   * Returns the field for a text of a page. Empty unless the level is `full`, because pages may echo what was typed.
+   * Returns the field `text` for a text of a page. Returns no field unless the level is `full`, because pages may show
+   * what was typed.
    */
   #textOf(text: string): { text?: string } {
     return this.#log.isFull ? { text: loggedText(text) } : {};

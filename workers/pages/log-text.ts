@@ -1,7 +1,7 @@
 /** Maximum characters of a text or URL in a session's log. */
 const logTextLength = 500;
 
-/** Schemes of URLs that are requested from a server. Other URLs contain data. */
+/** Schemes of URLs that are requested from a server. URLs of other schemes may contain data. */
 const hasServer = /^(?:https?|wss?|ftp):$/;
 
 /** URLs in a text. Bounded, so that the expression takes linear time. */
@@ -9,7 +9,8 @@ const addresses = /\b(?:https?|wss?|ftp|data|blob):[^\s"'`<>()\\]{1,2000}/gi;
 
 /**
  * Removes what may be secret from a URL. Scheme, host, path and the names in the query remain. Query values, fragment,
- * credentials and matrix parameters are removed. A part of the query without `=` counts as a value.
+ * credentials and matrix parameters are removed. A part of the query without `=` counts as a value. Of a URL that is
+ * not requested from a server, only the scheme remains, and the name of an `about:` page.
  */
 export function loggedAddress(url: string): string {
   const [, scheme = ""] = /^([a-z][a-z0-9+.-]{0,31}:)/i.exec(url) ?? [];

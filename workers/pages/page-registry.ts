@@ -11,7 +11,10 @@ import { Tab } from "./tab.ts";
 /** Maximum number of pages per session, for sites that open popups without end. */
 export const maxPages = 32;
 
-/** Longest wait for a page to open. A page opens in about 10 ms on an idle machine, but never if its renderer dies. */
+/**
+ * Longest wait in milliseconds for a page to open. A page opens in about 10 ms on an idle machine, but never if its
+ * renderer dies.
+ */
 const openMs = 15_000;
 
 export interface PageBrowser {
@@ -25,7 +28,7 @@ export interface PageBrowser {
 /** Receives changes of a session's pages. */
 export interface PageListener {
   onOpened(page: SessionPage): void;
-  /** Called when a page gets its first tab, or a replacement for a crashed tab. */
+  /** Called when a page gets its first tab, or another tab because the old tab crashed or hung. */
   onTab(page: SessionPage): void;
   onClosed(page: SessionPage): void;
   /** Called if no blank page could replace the last closed page: the browser is unusable. */
@@ -45,7 +48,7 @@ export class PageRegistry implements TargetListener {
   readonly #tabs = new Map<OwnTarget, Tab>();
   /** Context in which pages are opened. Undefined: the browser's initial context. */
   readonly #ownContextId: string | undefined;
-  /** Context of the pages. CDP clients own the contexts that they create. */
+  /** Context of the registered pages. Pages of other contexts belong to the CDP clients that created the contexts. */
   #contextId: string | undefined;
   #opened = 0;
   /** Tabs that the browser announced while `#newTab` opens one. Undefined otherwise. */
@@ -74,7 +77,7 @@ export class PageRegistry implements TargetListener {
     return this.#pages;
   }
 
-  /** The active page. Undefined if the last page has just closed. */
+  /** The active page. Undefined if the last page has closed and no blank page has replaced it yet. */
   get shown(): SessionPage | undefined {
     return this.#recent.at(-1);
   }
@@ -131,7 +134,7 @@ export class PageRegistry implements TargetListener {
     this.#closeTab(old).catch(() => undefined);
   }
 
-  /** Stops opening a blank page when the last page closes. */
+  /** From now on, no blank page is opened when the last page closes. */
   end(): void {
     this.#isClosed = true;
   }
@@ -207,7 +210,7 @@ export class PageRegistry implements TargetListener {
     await this.#browser.browserSession.send("Target.closeTarget", { targetId: tab.mainFrameId });
   }
 
-  /** Opens one tab at a time, to distinguish the tab from popups that open meanwhile. */
+  /** Opens a tab. Tabs are opened one at a time, to distinguish the tab from popups that open meanwhile. */
   #newTab(): Promise<Tab> {
     const opened = this.#opening.then(async () => {
       const announced: Tab[] = [];

@@ -4,10 +4,12 @@ import { blockedHeader } from "../egress/refusal-page.ts";
 import type { Changes } from "./changes.ts";
 import type { Progress } from "./progress.ts";
 
-/** Time without requests after which the network counts as idle. */
+/** Milliseconds without requests in flight after which the network counts as idle. */
 const idleMs = 500;
 
-/** Resource type of event streams. They may stay open for the life of the page, so they do not count as in flight. */
+/**
+ * Resource type of event streams. Event streams may stay open as long as the page, so they do not count as in flight.
+ */
 const endlessType = "EventSource";
 
 /** The last response to a navigation of the main frame. */
@@ -64,17 +66,17 @@ export class PageTraffic {
     session.on("Network.loadingFailed", ({ requestId }) => this.#onEnd(requestId));
   }
 
-  /** Ends the requests of a session that reports no more events. */
+  /** Removes the requests of a session that reports no more events. */
   drop(session: CdpSession): void {
     for (const [id, request] of this.#inFlight) if (request.session === session) this.#onEnd(id);
   }
 
-  /** Removes the requests of earlier documents, for which the browser may report no end. */
+  /** Removes the requests of all other documents. The browser may not report their end after a navigation. */
   endOthers(loaderId: string): void {
     for (const [id, request] of this.#inFlight) if (request.loaderId !== loaderId) this.#onEnd(id);
   }
 
-  /** Resolves when no request has been in flight for 500 ms. Throws `session-timeout` if the command's time is up. */
+  /** Resolves when no request has been in flight for `idleMs`. Throws `session-timeout` if the command's time is up. */
   async idle(progress: Progress): Promise<void> {
     for (;;) {
       const quietFor = this.#inFlight.size > 0 ? 0 : performance.now() - this.#quietSince;
@@ -89,7 +91,7 @@ export class PageTraffic {
     }
   }
 
-  /** Clears what is known about the last document, before the next navigation. */
+  /** Clears the last document's request and response, before the next navigation. */
   forgetDocument(): void {
     this.requestedUrl = undefined;
     this.answer = undefined;

@@ -11,7 +11,7 @@ export interface Progress {
   /** Returns the milliseconds left, at least 1. */
   remaining(): number;
   /**
-   * Whether the timeout has passed or the signal has aborted. No new calls may start. Running calls have a grace
+   * Whether the timeout has passed or the signal has aborted. If so, no new calls may start. Running calls have a grace
    * period.
    */
   readonly isOver: boolean;

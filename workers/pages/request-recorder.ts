@@ -22,7 +22,10 @@ interface RunningRequest {
   httpStatus?: number;
 }
 
-/** Records failed and slow requests, or with `full` all requests, from events that `PageTraffic` needs anyway. */
+/**
+ * Records failed and slow requests. At level `full`, records all requests. Uses only events that are enabled for
+ * `PageTraffic` anyway.
+ */
 export class RequestRecorder {
   readonly #log: SessionLog;
   /** Running requests by id, oldest first. Ids are unique in a browser. */
@@ -63,7 +66,7 @@ export class RequestRecorder {
       earlier.httpStatus = redirectResponse.status;
       this.#add(requestId, earlier, timestamp, {});
     }
-    // These URLs need no server.
+    // URLs of these schemes are not requested from a server.
     if (/^(?:data|blob|about|javascript):/i.test(request.url)) return;
     const url = shortCopy(request.url);
     this.#running.delete(requestId);

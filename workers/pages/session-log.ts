@@ -47,7 +47,7 @@ export class SessionLog {
     return this.#last - this.#entries.length;
   }
 
-  /** Sets the level. Called when a session takes over the browser. */
+  /** Sets the level. Called when a session begins to use the browser. */
   start(level: SessionLogLevel): void {
     this.#level = level;
   }

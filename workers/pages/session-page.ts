@@ -4,10 +4,13 @@ import type { PageTraffic } from "./page-traffic.ts";
 import { shownAddress, shownText } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
-/** Longest wait for a title, or for a crash. On an idle machine the browser process returns a title in 1 ms. */
+/**
+ * Longest wait in milliseconds for a title, or for a crash. On an idle machine the browser process returns a title in 1
+ * ms.
+ */
 const titleMs = 500;
 
-/** One page (tab or popup) of a session. Outlives its renderer: a crashed page gets another tab. */
+/** One page (tab or popup) of a session. Outlives its renderer: a crashed or hung page gets another tab. */
 export class SessionPage {
   readonly id: string;
   readonly #browser: CdpSession;
@@ -54,7 +57,10 @@ export class SessionPage {
     return shownAddress(this.#tab.url);
   }
 
-  /** Returns the page's title from the browser process, which answers even if the page hangs. */
+  /**
+   * Returns the page's title from the browser process, which answers even if the page hangs. Empty if the page has no
+   * title or the browser does not answer in time.
+   */
   async title(): Promise<string> {
     const request = this.#browser.send("Target.getTargetInfo", { targetId: this.targetId });
     const answer = await within(request, titleMs, undefined);
@@ -63,7 +69,7 @@ export class SessionPage {
     return isAddress(title, this.#tab.url) ? "" : shownText(title);
   }
 
-  /** Sets another tab. Returns the old tab, which the caller must close. */
+  /** Replaces the page's tab. Returns the old tab, which the caller must close. */
   replaceTab(tab: Tab): Tab {
     const old = this.#tab;
     this.#tab = tab;

@@ -1,6 +1,6 @@
 import { cutText } from "../injected/plain-text.ts";
 
-/** Longest address or title in responses, events and `state`. Pages can make both arbitrarily long. */
+/** Maximum characters of an address or title in responses, events and `state`. Pages can make both arbitrarily long. */
 const maxLength = 2_000;
 
 /** Cuts a page's text for display. A cut text ends with its lookahead, which `VariableStore.mask` removes. */

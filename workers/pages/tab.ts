@@ -28,10 +28,10 @@ export interface TabListener {
 
 export type LoadState = "commit" | "domcontentloaded" | "load";
 
-/** Lifecycle event names of the load states. */
+/** Load states by the name of their lifecycle event. */
 const stateNames: Readonly<Record<string, LoadState>> = { DOMContentLoaded: "domcontentloaded", load: "load" };
 
-/** Longest wait for a new tab to report its state, which takes about 10 ms on an idle machine. */
+/** Longest wait in milliseconds for a new tab to report its state, which takes about 10 ms on an idle machine. */
 const readyMs = 2_000;
 
 /** Navigation types that keep the document. */
@@ -53,13 +53,13 @@ export class Tab {
   readonly target: OwnTarget;
   readonly changes: Changes;
   readonly traffic: PageTraffic;
-  /** Main-frame navigations that the page requested. */
+  /** Number of main-frame navigations that the page requested. */
   requested = 0;
-  /** Main-frame navigations that have started, whatever their cause. */
+  /** Number of main-frame navigations that have started, whatever their cause. */
   started = 0;
-  /** Main-frame navigations that have committed. */
+  /** Number of main-frame navigations that have committed. */
   committed = 0;
-  /** Windows and tabs that the page requested. */
+  /** Number of windows and tabs that the page requested. */
   windows = 0;
   /**
    * Resolves when the tab has reported its state, or after `readyMs`. Navigations must wait for this, because settings
@@ -113,12 +113,12 @@ export class Tab {
     return this.#pendingLoaderId !== undefined;
   }
 
-  /** Whether a document with this loader id was shown recently. */
+  /** Whether one of the last `maxShown` documents has this loader id. */
   hasShown(loaderId: string): boolean {
     return this.#shown.includes(loaderId);
   }
 
-  /** All frames with a document. */
+  /** All attached frames, including the main frame. */
   get frames(): Iterable<Frame> {
     return this.#frames.values();
   }
@@ -127,7 +127,7 @@ export class Tab {
     return this.#frames.get(id);
   }
 
-  /** Returns the session of a frame's process. */
+  /** Returns the session of a frame's process. For an unknown frame, returns the page's session. */
   sessionOf(frameId: string): CdpSession {
     return this.#frames.get(frameId)?.session ?? this.session;
   }
@@ -149,18 +149,23 @@ export class Tab {
     if (this.isClosed) throw closedFailure();
   }
 
-  /** Whether a document is still loading or pending. */
+  /** Whether the document is still loading, or a navigation of the main frame is pending. */
   get isLoading(): boolean {
     return this.isLeaving || !this.#states.has("load");
   }
 
-  /** Whether the document has reached a load state. False while a navigation is pending. */
+  /**
+   * Whether the document has reached a load state. False while a navigation is pending. Throws if the tab has crashed
+   * or closed.
+   */
   hasReached(state: LoadState): boolean {
     this.assertOpen();
     return !this.isLeaving && (state === "commit" || this.#states.has(state));
   }
 
-  /** Tracks frames of another process. Resolves when they report their state. */
+  /**
+   * Tracks the frames that a session reports, and enables the session's events. Resolves when the browser has answered.
+   */
   addSession(session: CdpSession): Promise<unknown> {
     this.#sessions.add(session);
     session.on("Page.frameAttached", ({ frameId, parentFrameId }) => this.#onAttached(frameId, parentFrameId, session));
@@ -264,7 +269,7 @@ export class Tab {
     this.changes.notify();
   }
 
-  /** The main frame's navigation has ended, with or without a document. */
+  /** Called when the main frame's navigation has ended, with or without a new document. */
   #endNavigation(): void {
     this.#pendingLoaderId = undefined;
     this.changes.notify();

@@ -1,7 +1,7 @@
 /** A text without separators, encodings and upper case. */
 export interface NormalizedText {
   readonly text: string;
-  /** For each UTF-16 unit of `text`, where its source starts and ends in the original. */
+  /** For each UTF-16 unit of `text`, the start and the end of its source in the original text. */
   readonly starts: readonly number[];
   readonly ends: readonly number[];
 }

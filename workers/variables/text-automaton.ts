@@ -13,17 +13,17 @@ export interface Match {
   readonly replacement: string;
 }
 
-/** Characters that show that a text was cut before them: the truncation mark, and the end of the lookahead. */
+/** Characters at which a text was cut: the truncation mark, and the end mark of the lookahead. */
 const cutMarks: ReadonlySet<number> = new Set(["…", lookaheadMarks.end].map((sign) => sign.charCodeAt(0)));
 
 /**
- * Finds secret texts in a text in linear time (Aho and Corasick, 1975), because tenants control both and share the
- * process. Overlapping matches are joined.
+ * Finds secret texts in a text in linear time (Aho and Corasick, 1975), because tenants control both texts and share
+ * the process. Overlapping matches are joined.
  */
 export class TextAutomaton {
   /** Next state by state and character. State 0 is the root. */
   readonly #next = new Map<number, number>();
-  /** Depth of each state. */
+  /** Length of the prefix that each state stands for. */
   readonly #depth = [0];
   /** For each state, the state of its longest proper suffix. */
   readonly #shorter = [0];
@@ -61,7 +61,8 @@ export class TextAutomaton {
   }
 
   /**
-   * Returns the matches in a text. `isCut` is whether the text may have been cut at its end without a truncation mark.
+   * Returns the matches in a text, including prefixes of secrets where the text was cut. `isCut` is whether the text
+   * may have been cut at its end without a truncation mark.
    */
   find(text: string, isCut: boolean): readonly Match[] {
     const matches: Match[] = [];

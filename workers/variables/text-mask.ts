@@ -8,8 +8,8 @@ const shortestPrefix = { plain: 4, normalized: 8 };
 const shortestCut = 200;
 
 /**
- * Replaces secret texts. `plain` are found as they are. `normalized` are results of `normalizeText`, and are also found
- * if a page splits or encodes their characters.
+ * Replaces secret texts. The texts in `plain` are found as they are. The texts in `normalized` are results of
+ * `normalizeText`, and are also found if a page splits or encodes their characters.
  */
 export class TextMask {
   readonly #plain: TextAutomaton;
@@ -20,7 +20,10 @@ export class TextMask {
     this.#normalized = normalized.length === 0 ? undefined : new TextAutomaton(normalized, shortestPrefix.normalized);
   }
 
-  /** Masks a text, and removes the lookahead of cut texts in it. */
+  /**
+   * Masks a text, and removes the lookaheads of cut texts that it contains. If `isSnapshot` is true, split secrets are
+   * searched only in quoted strings.
+   */
   apply(text: string, isSnapshot = false): string {
     const isCut = text.length >= shortestCut;
     const marked = unmarkLookahead(text);
@@ -38,7 +41,7 @@ interface UncutText {
   readonly bounds: readonly number[];
 }
 
-/** Removes the marks at the starts of lookaheads. The marks at their ends stay: a secret may be cut there. */
+/** Removes the start marks of lookaheads. The end marks stay, because a secret may be cut at the end of a lookahead. */
 function unmarkLookahead(text: string): UncutText {
   const bounds: number[] = [];
   let whole = "";

@@ -6,7 +6,7 @@ import { normalizeText } from "./normalized-text.ts";
 import type { SecretText } from "./text-automaton.ts";
 import { TextMask } from "./text-mask.ts";
 
-/** Minimum length of a masked value. Shorter values occur by chance. */
+/** Minimum length of a masked value. Shorter values also occur in texts by chance. */
 const shortest = 4;
 /** Maximum length of a value that is also masked in URL-encoded form. */
 const longestInAddress = 256;
@@ -22,18 +22,21 @@ const longestEncoded = 1_024;
 /** Maximum number of masked values, enough for one agent session and some earlier sessions. */
 const maxValues = 128;
 
-/** Maximum number of masked TOTP codes. A code is valid for one minute. */
+/** Maximum number of TOTP codes that are masked: the last codes that were typed. */
 const maxCodes = 8;
 
 /** Names of message fields that never contain page text. */
 const machineNames = /^\$|^(?:id|case|type|kind|slug|status|answer|opened)$|_id$|Id$/;
 
-const placeOf = (name: string): string => `{{${name}}}`;
+const placeholderOf = (name: string): string => `{{${name}}}`;
 
-/** Secrets available to an action. */
+/** Secrets that an action may type, and the mask for output. */
 export interface VariableUse {
   readonly variables: readonly SecretVariable[];
-  /** Returns the current TOTP code of a seed. */
+  /**
+   * Returns the current TOTP code of a seed, and masks the code from now on. Throws `validation-failed` if the variable
+   * is not a TOTP seed.
+   */
   codeOf(variable: SecretVariable): string;
   /** Returns the mask for output texts. Undefined while the session knows no secrets. */
   textMask(): TextMask | undefined;
@@ -65,7 +68,7 @@ export class VariableStore {
       codeOf: ({ name, value }) => {
         const code = oneTimeCode(value, Date.now());
         if (code === undefined) throw failFields("validation-failed", { "action.text": `${name} is not a TOTP seed` });
-        this.#addCode({ text: code, replacement: placeOf(`${name}.totp`) });
+        this.#addCode({ text: code, replacement: placeholderOf(`${name}.totp`) });
         return code;
       },
       textMask: () => this.#textMask(),
@@ -125,7 +128,7 @@ function maskMembers(mask: Pick<TextMask, "apply">, holder: object): void {
   }
 }
 
-/** Returns the forms of a value: plain, URL-encoded and JSON-quoted. */
+/** Returns the forms of a value: plain, with normalized white space, URL-encoded and JSON-quoted. */
 function secretTextsOf([value, name]: [value: string, name: string]): SecretText[] {
   const plain = [value, value.replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim()];
   const inAddress =
@@ -134,10 +137,12 @@ function secretTextsOf([value, name]: [value: string, name: string]): SecretText
       : [encodeURIComponent(value), encodeURI(value), new URLSearchParams({ "": value }).toString().slice(1)];
   const quoted = plain.map((text) => JSON.stringify(text).slice(1, -1));
   const forms = new Set([...plain, ...inAddress, ...quoted]);
-  return [...forms].filter(({ length }) => length >= shortest).map((text) => ({ text, replacement: placeOf(name) }));
+  return [...forms]
+    .filter(({ length }) => length >= shortest)
+    .map((text) => ({ text, replacement: placeholderOf(name) }));
 }
 
-/** Returns the normalized forms of a value: as it is, reversed, and in hex, base64 and base64url. */
+/** Returns the forms of a value, each normalized: plain, reversed, and in hex, base64 and base64url. */
 function normalizedSecretsOf([value, name]: [value: string, name: string]): SecretText[] {
   if (value.length < shortestNormalized) return [];
   const { text } = normalizeText(value);
@@ -145,7 +150,7 @@ function normalizedSecretsOf([value, name]: [value: string, name: string]): Secr
   const forms = new Set([text, reversed, ...(value.length > longestEncoded ? [] : encodedForms(value))]);
   return [...forms]
     .filter(({ length }) => length >= shortestNormalized)
-    .map((form) => ({ text: form, replacement: placeOf(name) }));
+    .map((form) => ({ text: form, replacement: placeholderOf(name) }));
 }
 
 /** Returns hex, and base64 at each of the three positions that a value may have within encoded data. */

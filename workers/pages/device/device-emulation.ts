@@ -11,7 +11,7 @@ const media = [
   { name: "prefers-contrast", value: "no-preference" },
 ];
 
-/** Default fonts. Set explicitly, because the two browser runtimes have different defaults. */
+/** Default fonts. Set explicitly, because the runtimes `chromium` and `headless-shell` have different defaults. */
 const fonts = {
   standard: "Times New Roman",
   fixed: "Monospace",
@@ -21,7 +21,7 @@ const fonts = {
   fantasy: "Impact",
 };
 
-/** Commands sent to a target, which need not be awaited. */
+/** Responses to the commands that were sent to a target. */
 type Commands = Promise<unknown>[];
 
 type Session = AttachedTarget["session"];
@@ -51,8 +51,8 @@ interface Emulation {
 }
 
 /**
- * Emulates a device for all open and future targets of a browser, before their first script runs. Pages, popups and
- * frames get the device's screen and identity, workers only the identity.
+ * Emulates a device for all open and future targets of a browser. Future targets are changed before their first script
+ * runs. Pages, popups and frames get the device's screen and identity, web workers only the identity.
  *
  * Can be called again with another device. Rejects if an open target cannot be changed.
  */
@@ -69,8 +69,9 @@ export async function emulateDevice(
   targets.prepareWith({
     own: async (target) => {
       emulate(target, emulation).catch(() => undefined);
-      // The browser handles commands in order, so these precede the first script. Only the window size must have been
-      // answered first. Nothing else may be awaited, because a paused worker does not answer.
+      // The browser handles commands in order, so the commands of `emulate` precede the first script without being
+      // awaited. Only `fitWindow` must have received its first response. Nothing else may be awaited, because a paused
+      // web worker does not answer.
       if (target.info.type === "page") await target.session.send("Browser.getWindowForTarget");
     },
     shared: (target) => void emulateShared(target, emulation).catch(() => undefined),
@@ -166,7 +167,7 @@ function overrideScreen(session: Session, { viewport, archetype }: Device, own: 
   ];
 }
 
-/** Sets the position of the page and its frames. */
+/** Sets the geolocation of the page and its frames. */
 function overridePosition(session: Session, { geolocation }: Device): Commands {
   return geolocation ? [session.send("Emulation.setGeolocationOverride", geolocation)] : [];
 }

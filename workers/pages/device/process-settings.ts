@@ -3,7 +3,7 @@ import type { Device } from "./device.ts";
 
 type Session = OwnTarget["session"];
 
-/** Applies a device's setting by one of our CDP sessions. Without a device, resets the setting. */
+/** Applies a device's setting through one of our CDP sessions. Without a device, resets the setting. */
 type Send = (session: Session, device: Device | undefined) => Promise<unknown>;
 
 /** Settings that only one CDP session per renderer process can override, by command. */
@@ -18,7 +18,7 @@ const settings: ReadonlyMap<string, Send> = new Map<string, Send>([
   ],
 ]);
 
-/** Locale and time zone of a browser's pages, which CDP clients may override. */
+/** Applies locale and time zone to a browser's pages, and yields to CDP clients that override them. */
 export interface ProcessSettings {
   /** Whether a command sets one of these settings. */
   has(method: string): boolean;
@@ -46,7 +46,7 @@ export function createProcessSettings(targets: Targets, device: () => Device): P
     releaseAll(method, targetId) {
       const all = documents();
       const context = all.find(({ info }) => info.targetId === targetId)?.info.browserContextId;
-      // Only targets of the same context are near, because browser contexts never share a process.
+      // Targets of other browser contexts are left out, because browser contexts never share a process.
       const near = all.filter(({ info }) => info.browserContextId === context);
       send(settings.get(method), near, undefined);
     },

@@ -2,7 +2,7 @@ import type { Block } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { BlockKind } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpSession } from "../../cdp/cdp-session.ts";
 
-/** CDP names of the resource types that can be blocked. Other kinds are blocked by host. */
+/** CDP names of the resource types that can be blocked. Other kinds of `Block`, such as ads, are blocked by host. */
 const resourceTypes = {
   image: "Image",
   media: "Media",
