@@ -20,7 +20,7 @@ export class ChallengeWatch {
   #shown: { readonly tab: Tab; readonly detected: DetectedCheck } | undefined;
   #challenge: SeenChallenge | undefined;
 
-  /** The reported check that is still shown. */
+  /** The reported check. Undefined if no page shows a check. */
   get challenge(): SeenChallenge | undefined {
     return this.#challenge;
   }

@@ -98,7 +98,7 @@ interface Active {
   readonly role: string;
   readonly inside: items.Inside;
   readonly canAct: boolean;
-  /** Whether the element's cursor indicates that it can be moved. */
+  /** Whether the cursor over the element indicates that the element can be moved. */
   readonly isGrab: boolean;
   readonly box: DOMRect;
 }

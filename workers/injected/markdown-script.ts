@@ -1,6 +1,6 @@
 // Script that converts the content of a page to Markdown. Loaded into the converter page, or into the document itself.
 
-// Imported first, because the library tests on import whether it can parse HTML.
+// Imported first, because the library tests on import whether `DOMParser` can parse HTML.
 import "./safe-parsing.ts";
 
 import defuddle from "defuddle/full";
@@ -33,7 +33,10 @@ const navigation = "nav, aside, footer, [role=navigation], [role=complementary],
 /** Maximum characters of a formula's markup. Of longer formulas only the text is written. */
 const maxFormula = 10_000;
 
-/** Converts HTML without scripts to Markdown. If `isPart` is true or the extraction fails, converts all of it. */
+/**
+ * Converts HTML without scripts to Markdown. Converts the main content only, or all of the HTML if `isPart` is true or
+ * no main content is found.
+ */
 export function toMarkdown(html: string, url: string, isPart: boolean): string {
   const main = isPart ? undefined : html.length > maxExtracted ? mainLandmark(html) : mainContent(html, url);
   const formula = (math: Element) =>
@@ -43,7 +46,7 @@ export function toMarkdown(html: string, url: string, isPart: boolean): string {
   return new MarkdownWriter(formula).write(main ?? parseHtml(html).body);
 }
 
-/** Returns the main content of a page. Undefined if there is none, or if it lacks most of the page's text. */
+/** Returns the main content of a page. Undefined if the extraction fails, or lacks most of the page's text. */
 function mainContent(html: string, url: string): Element | undefined {
   const page = parseHtml(html);
   // Without links and navigation there is nothing to leave out, and the library would remove labels and times.

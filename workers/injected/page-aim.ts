@@ -42,7 +42,7 @@ function findReady({ selector, isEnabled }: ElementOptions): Seen<Element> {
   return { value: element };
 }
 
-/** Waits until an element can receive input, installs a guard for it, and returns the point for the input. */
+/** Waits until an element can receive input, installs a guard for the element, and returns the point for the input. */
 export function aim(options: ElementOptions & GuardOptions): Promise<Seen<ViewportPoint>> {
   const state = newAimState(options.isDoubtful);
   return until(options.timeoutMs, () => {
@@ -146,8 +146,8 @@ function pointAt(element: Element, findPoint: () => ViewportPoint | undefined, s
 }
 
 /**
- * Whether an element may still be moving. If it is animated, or has moved before, its box must be the same in two
- * attempts.
+ * Whether an element may still be moving. The box of an element that is animated, or has moved before, must be the same
+ * in two attempts.
  */
 function mayMove(element: Element, state: AimState): boolean {
   const last = state.element === element ? state.box : undefined;

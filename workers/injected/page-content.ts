@@ -103,7 +103,7 @@ interface Writer {
   readonly get: Getters;
   readonly base: string;
   readonly token: string;
-  /** Markup and texts in turn. */
+  /** Alternating markup and texts. */
   readonly parts: string[];
   /** Markup since the last text. */
   markup: string;
@@ -112,7 +112,10 @@ interface Writer {
   length: number;
 }
 
-/** Nodes per check of the clock. Iterated by `some`, because V8 would spend time to optimize a long loop as it runs. */
+/**
+ * One item for each node that is written between two checks of the clock. Iterated by `some`, because V8 would spend
+ * time to optimize a long loop while the loop runs.
+ */
 const batch = Array.from({ length: 64 });
 
 /** Returns the visible content of the document. */
@@ -199,7 +202,7 @@ function nextOf(level: Level, get: Getters): Node | null | undefined {
   return next;
 }
 
-/** Adds a text of the page, after the markup before it. */
+/** Adds the collected markup, and then a text of the page. */
 function addText(writer: Writer, text: string): void {
   if (text === "") return;
   writer.length += writer.markup.length + text.length;

@@ -13,7 +13,7 @@ interface SerializedDocument {
   frames: readonly Element[];
 }
 
-/** Selects all elements but those of frequent names that can have neither a shadow root nor form state. */
+/** Selects all elements, except elements with frequent names that can have neither a shadow root nor form state. */
 const notable =
   ":not(a, b, br, button, code, em, i, img, label, li, link, meta, ol, option, path, script, strong, style, svg, table, tbody, td, th, thead, tr, ul)";
 

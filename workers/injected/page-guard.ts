@@ -1,7 +1,7 @@
 import type { ViewportPoint } from "./page-visibility.ts";
 import * as visibility from "./page-visibility.ts";
 
-/** The observed input: a press, which is blocked on other elements than the expected one, or a pointer move. */
+/** The observed input: a press, which is blocked on any element but the expected element, or a pointer move. */
 export type GuardedInput = "press" | "move";
 
 export interface GuardOptions {
@@ -125,7 +125,7 @@ export function release(): Released {
 
 /**
  * Returns the verdict on a press that did not arrive in this document. Another element or a frame that has moved to the
- * point may have received it, or the browser lost it.
+ * point may have received the press, or the browser may have lost the press.
  */
 function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
   const hit = visibility.hitAt(point);

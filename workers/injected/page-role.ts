@@ -218,7 +218,10 @@ export function isRendered(element: Element): boolean {
   return Element.prototype.checkVisibility.call(element) || getComputedStyle(element).display === "contents";
 }
 
-/** Returns the children that an element renders: those of its shadow root, the nodes assigned to a slot, or its own. */
+/**
+ * Returns the children that an element renders: the children of its shadow root, the nodes assigned to a slot, or its
+ * own children.
+ */
 export function childrenOf(element: Element): ArrayLike<Node> {
   const shadow = visibility.shadowOf(element);
   if (shadow) return visibility.read(Node.prototype, "childNodes", shadow);
@@ -233,7 +236,7 @@ export function stateOf(element: Element): string {
   return state.map((word) => ` ${word}`).join("");
 }
 
-/** Returns the value of a field. For a password, only whether it is filled. */
+/** Returns state words for the value of a field. For a password, only whether the field is filled. */
 function fieldState(element: Element): string[] {
   if (element instanceof HTMLTextAreaElement) return valued(element.value);
   if (element instanceof HTMLSelectElement) {

@@ -4,7 +4,10 @@ import { quote } from "./plain-text.ts";
 
 type Faults = Readonly<Record<string, string>>;
 
-/** Selects options of a `<select>` by value, or by label if no value matches, once all of them exist. */
+/**
+ * Selects options of a `<select>` by value, or by label if no value matches, once all the options exist and are
+ * enabled.
+ */
 export function chooseOptions(elementOptions: ElementOptions, values: readonly string[]): Promise<Seen<Faults | null>> {
   return whenReady(elementOptions, (element) => choose(element, values, byValue, "values"));
 }

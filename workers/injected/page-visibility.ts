@@ -57,7 +57,7 @@ export function shownIn(element: Element): Element | undefined {
   return read(Element.prototype, "assignedSlot", element) ?? parentOf(element);
 }
 
-/** Returns the shadow root of an element, also a closed one that was registered. */
+/** Returns the open shadow root of an element, or its registered closed shadow root. */
 export function shadowOf(element: Element): ShadowRoot | undefined {
   return read(Element.prototype, "shadowRoot", element) ?? closedRoots.get(element);
 }

@@ -15,7 +15,7 @@ export interface Hindrance {
   readonly isFinal?: boolean;
 }
 
-/** An element, and how long to wait for it. */
+/** An element, and how long to wait for the element. */
 export interface ElementOptions {
   readonly selector: Named;
   readonly timeoutMs: number;
@@ -40,7 +40,7 @@ export async function until<Value>(timeoutMs: number, check: () => Seen<Value>):
       if (performance.now() >= endsAt) return seen;
       continue;
     }
-    // Attempts take at most a fifth of the time, so that the page keeps most of it.
+    // Attempts take at most a fifth of the thread's time, so that the page keeps most of the time.
     await change(Math.min(endsAt - now, 50 + 4 * (now - beganAt)), 4 * (now - beganAt));
   }
 }

@@ -6,7 +6,10 @@ import { hasQuotedText, tidy, withoutLookahead } from "./plain-text.ts";
 
 /* Lines of a snapshot. If a container begins with a text, the text is part of the container's line. */
 
-/** An element whose contents are indented below its line. If it has neither contents nor text, its line is left out. */
+/**
+ * An element whose contents are indented below its line. The line of an element with neither contents nor text is left
+ * out.
+ */
 interface Container {
   readonly element: Element;
   /** Role and name. */
@@ -122,7 +125,7 @@ export function addLine(walk: Lines, node: Node, body: string, isFrame = false):
   return writeLine(walk, node, body, walk.around.length);
 }
 
-/** Writes the lines of the containers that have none yet. */
+/** Writes the lines of all open containers whose line is not written yet. */
 export function writeContainers(walk: Lines): void {
   for (const [indent, around] of walk.around.entries()) {
     if (around.line !== undefined) continue;

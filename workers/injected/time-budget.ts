@@ -15,7 +15,8 @@ export class TimeBudget {
   }
 
   /**
-   * Whether the time is spent. Must be called at intervals below `maxGapMs`, because longer ones do not count in full.
+   * Whether the time is spent. Must be called at intervals below `maxGapMs`, because longer intervals do not count in
+   * full.
    */
   isSpent(): boolean {
     const now = performance.now();

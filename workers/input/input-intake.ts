@@ -44,7 +44,7 @@ export interface InputIntakeOptions {
   readonly control: {
     /** Applies the control state from a command's context. */
     learn(context: CommandContext | undefined): void;
-    /** Whether a client is in control. If an epoch is given, also whether it is the current control epoch. */
+    /** Whether a client is in control. If an epoch is given, the epoch must also be the current control epoch. */
     isHeldBy(clientId: string, epoch?: bigint): boolean;
   };
   /** Aborts with a failure once the session has ended. */

@@ -4,7 +4,7 @@ import { isModifier, type Key, type Modifier, modifierKeys } from "./keys.ts";
 /** Modifier bits in CDP. */
 const modifierBits: Readonly<Record<Modifier, number>> = { Alt: 1, Control: 2, Meta: 4, Shift: 8 };
 
-/** Modifiers that turn keys into shortcuts, which type no text. */
+/** Modifiers with which keys are shortcuts and type no text. */
 const commanding = modifierBits.Alt | modifierBits.Control | modifierBits.Meta;
 
 /** Key event that pages receive while an input method composes text. */

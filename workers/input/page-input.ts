@@ -4,7 +4,10 @@ import { Keyboard } from "./keyboard.ts";
 import { Mouse } from "./mouse.ts";
 import { TouchScreen } from "./touch-screen.ts";
 
-/** Input devices of a page. All senders share them, so that the devices know all held keys, buttons and fingers. */
+/**
+ * Input devices of a page. All senders of input share the devices, so that the devices know all held keys, buttons and
+ * fingers.
+ */
 export interface PageInput {
   readonly keyboard: Keyboard;
   readonly mouse: Mouse;

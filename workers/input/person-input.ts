@@ -13,8 +13,8 @@ import type { PageInput } from "./page-input.ts";
 import type { TouchKind } from "./touch-screen.ts";
 
 /**
- * Sends an input event to a page. Resolves when the page has handled it. Returns undefined for viewport and unknown
- * events.
+ * Sends an input event to a page. Resolves when the page has handled the event. Returns undefined for viewport and
+ * unknown events.
  */
 export function dispatchInput(
   { keyboard, mouse, touchScreen }: PageInput,

@@ -28,7 +28,7 @@ export class EventFeed {
     this.#onWatched = onWatched;
   }
 
-  /** Sets the only listener of an event type. It is called whether or not there are readers. */
+  /** Sets the only listener of an event type. The listener is called even if the feed has no readers. */
   on<D extends DescMessage>(payload: D, listener: (fields: EventFields<D>) => void): void {
     this.#listeners.set(payload.typeName, listener);
   }

@@ -48,7 +48,7 @@ export class OpenDialogs {
 
   watchTab(tab: Tab, pageId: string): void {
     tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
-    // HTTP logins are only recorded: the browser dismisses them and shows the body of the 401 response.
+    // HTTP logins are only recorded: the browser dismisses the login and shows the body of the 401 response.
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
   }
 

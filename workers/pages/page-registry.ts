@@ -42,7 +42,7 @@ export class PageRegistry implements TargetListener {
   readonly #browser: PageBrowser;
   readonly #listener: PageListener;
   readonly #pages: SessionPage[] = [];
-  /** Pages in the order of activation. The last one is active. */
+  /** Pages in the order of activation. The last page is active. */
   readonly #recent: SessionPage[] = [];
   /** All tabs of the session, with or without a page. */
   readonly #tabs = new Map<OwnTarget, Tab>();
@@ -51,7 +51,7 @@ export class PageRegistry implements TargetListener {
   /** Context of the registered pages. Pages of other contexts belong to the CDP clients that created the contexts. */
   #contextId: string | undefined;
   #opened = 0;
-  /** Tabs that the browser announced while `#newTab` opens one. Undefined otherwise. */
+  /** Tabs that the browser announced while `#newTab` opens a tab. Undefined otherwise. */
   #announced: Tab[] | undefined;
   #opening: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -65,7 +65,7 @@ export class PageRegistry implements TargetListener {
     this.#contextId = contextId;
   }
 
-  /** Adopts the browser's initial page, or opens one. */
+  /** Registers the browser's initial page, or opens a page. */
   async start(): Promise<void> {
     this.#unlisten = this.#browser.targets.listen(this);
     if (this.#pages.length === 0) this.#add(await this.#newTab());
@@ -108,7 +108,7 @@ export class PageRegistry implements TargetListener {
     this.changes.notify();
   }
 
-  /** Opens a blank page and makes it active. Throws `conflict` if the session already has 32 pages. */
+  /** Opens a blank page and makes the page active. Throws `conflict` if the session already has `maxPages` pages. */
   async open(progress: Progress): Promise<void> {
     if (this.#pages.length >= maxPages) {
       throw fail("conflict", {}, { detail: `the session has ${maxPages} pages, the maximum: close one first` });
@@ -174,7 +174,7 @@ export class PageRegistry implements TargetListener {
     return this.#tabs.get(page);
   }
 
-  /** Adopts a tab that the browser opened, or closes the tab if the session has too many pages. */
+  /** Registers a tab as a page, or closes the tab if the session has too many pages. */
   #adopt(tab: Tab): void {
     if (tab.isClosed) return;
     if (this.#pages.length < maxPages) this.#add(tab);
@@ -228,7 +228,7 @@ export class PageRegistry implements TargetListener {
     return opened;
   }
 
-  /** Creates a tab. The browser announces the tab before it answers the command. */
+  /** Creates a tab. The browser announces the tab before answering the command. */
   async #createTab(announced: readonly Tab[]): Promise<Tab> {
     const { viewport } = this.#browser;
     const { targetId } = await this.#browser.browserSession.send("Target.createTarget", {

@@ -16,7 +16,7 @@ const endlessType = "EventSource";
 export interface DocumentAnswer {
   readonly url: string;
   readonly status: number;
-  /** Whether the response has the egress relay's refusal header. Sites can fake it. */
+  /** Whether the response has the egress relay's refusal header. Sites can fake the header. */
   readonly seemsBlocked: boolean;
   /** Whether Cloudflare replaced the document with a challenge. */
   readonly isMitigated: boolean;

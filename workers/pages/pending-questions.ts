@@ -16,8 +16,8 @@ interface OpenQuestion {
 }
 
 /**
- * Questions of pages to the person in control. A question stays open until it is answered or times out, or the person
- * leaves.
+ * Questions of pages to the person in control. A question stays open until it is answered, withdrawn or times out, or
+ * the person loses control.
  */
 export class PendingQuestions {
   readonly #onChanged: () => void;
@@ -49,7 +49,7 @@ export class PendingQuestions {
     for (const id of [...this.#open.keys()]) this.#settleUnanswered(id);
   }
 
-  /** Pauses the timeouts of open questions during an upload. Dispose of the result to restart them. */
+  /** Pauses the timeouts of open questions during an upload. Dispose of the result to restart the timeouts. */
   pauseTimeouts(): Disposable {
     this.#uploads += 1;
     return {

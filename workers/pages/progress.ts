@@ -19,7 +19,9 @@ export interface Progress {
   race<Value>(promise: Promise<Value>): Promise<Value>;
 }
 
-/** Progress that ends after a timeout plus grace period, or when one of the signals aborts. */
+/**
+ * Progress of a command. The signal aborts after a timeout plus grace period, or when one of the given signals aborts.
+ */
 export class CommandProgress implements Progress {
   readonly signal: AbortSignal;
   readonly #endsAt: number;

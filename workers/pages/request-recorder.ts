@@ -83,7 +83,7 @@ export class RequestRecorder {
   #fail({ requestId, timestamp, errorText, canceled = false, corsErrorStatus }: CdpEvents["Network.loadingFailed"]) {
     const request = this.#running.get(requestId);
     if (!request) return;
-    // Pages and navigations often cancel requests, so these are not failures.
+    // Pages and navigations often cancel requests, so cancelled requests do not count as failed.
     if (canceled && !this.#log.isFull) return this.#forget(requestId);
     const error = corsErrorStatus ? `${errorText} (${corsErrorStatus.corsError})` : errorText;
     this.#add(requestId, request, timestamp, { error: error.slice(0, 200) });

@@ -44,7 +44,8 @@ const errorPage = "chrome-error:";
 const maxShown = 16;
 
 /**
- * Maximum stored characters of an address, one more than `urlGlob` matches. Pages can set addresses of up to 2 MiB.
+ * Maximum number of stored characters of an address: one more than the longest address that `urlGlob` matches. Pages
+ * can set addresses of up to 2 MiB.
  */
 const addressLength = 8_193;
 
@@ -108,7 +109,9 @@ export class Tab {
     return this.url.startsWith(errorPage);
   }
 
-  /** Whether a navigation of the main frame is pending. Until it ends, the browser runs none of our scripts. */
+  /**
+   * Whether a navigation of the main frame is pending. Until the navigation ends, the browser runs none of our scripts.
+   */
   get isLeaving(): boolean {
     return this.#pendingLoaderId !== undefined;
   }

@@ -21,15 +21,15 @@ const cutMarks: ReadonlySet<number> = new Set(["…", lookaheadMarks.end].map((s
  * the process. Overlapping matches are joined.
  */
 export class TextAutomaton {
-  /** Next state by state and character. State 0 is the root. */
+  /** Next state by state and character. A state stands for a prefix of a secret, state 0 for the empty prefix. */
   readonly #next = new Map<number, number>();
-  /** Length of the prefix that each state stands for. */
+  /** Length of each state's prefix. */
   readonly #depth = [0];
-  /** For each state, the state of its longest proper suffix. */
+  /** For each state, the state whose prefix is the longest proper suffix of the state's prefix. */
   readonly #shorter = [0];
-  /** For each state, the longest text that ends in the state. */
+  /** For each state, the longest secret that the state's prefix ends with, if any. */
   readonly #endingAt: (SecretText | undefined)[] = [undefined];
-  /** For each state, the text of which the state is a prefix. */
+  /** For each state, the first secret that begins with the state's prefix. */
   readonly #startingWith: (SecretText | undefined)[] = [undefined];
   readonly #shortestPrefix: number;
 

@@ -42,7 +42,10 @@ export interface VariableUse {
   textMask(): TextMask | undefined;
 }
 
-/** Keeps the last `maxValues` secrets that a session has received, except short ones, and masks them in its output. */
+/**
+ * Keeps the last `maxValues` secrets that a session has received, and masks the secrets in the session's output.
+ * Secrets shorter than `shortest` are ignored.
+ */
 export class VariableStore {
   /** Variable names by value. */
   readonly #names = new Map<string, string>();
@@ -61,7 +64,7 @@ export class VariableStore {
     }
   }
 
-  /** Returns the secrets as a command uses them. */
+  /** Returns what a command uses: its own secrets, and the mask of the session. */
   use(variables: readonly SecretVariable[]): VariableUse {
     return {
       variables,

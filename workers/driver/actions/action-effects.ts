@@ -83,7 +83,7 @@ export class ActionEffects {
   }
 
   /**
-   * Whether the page's responses need not be awaited: a navigation was requested or started, or the page closed or
+   * Whether responses of the page are no longer needed: a navigation was requested or started, or the page closed or
    * crashed.
    */
   #isOver(): boolean {

@@ -15,7 +15,7 @@ import type { LoadState } from "../../pages/tab.ts";
 import { messageOf, netErrorOf, netFailure, pageFailure } from "./browser-failure.ts";
 
 /**
- * Milliseconds after which a renderer counts as hung if its document has not committed. They start at the server's
+ * Milliseconds after which a renderer counts as hung if its document has not committed. The time starts at the server's
  * response, or at the navigate command if the old document blocks the request.
  */
 const hungMs = 2_000;
@@ -122,7 +122,7 @@ function throwLoadTimeout(): never {
 
 /**
  * Resolves with `document` when a document has committed, or if the page itself has navigated elsewhere. Resolves with
- * `nothing` if the server has no content.
+ * `nothing` if the response has no content (status 204 or 205).
  */
 async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
   const { sessionPage, progress } = scene;
@@ -166,7 +166,7 @@ async function navigateOrReplaceTab(
   }
 }
 
-/** Starts a navigation. Resolves when its document has committed, or when no document will commit. */
+/** Starts a navigation. Resolves when the new document has committed, or when no document will commit. */
 async function navigateTab({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<NavigateResponse> {
   const navigated = await progress.race(cdp.send("Page.navigate", { url }));
   const { loaderId, errorText } = navigated;

@@ -10,8 +10,8 @@ import { requiredLocator, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
 /**
- * Sets files of the session on a file input. If the element is no file input, taps it and uses the file chooser that
- * opens.
+ * Sets files of the session on a file input. If the element is no file input, taps the element and uses the file
+ * chooser that opens.
  */
 export async function upload(scene: Scene, request: Upload): Promise<void> {
   const { selector, frame, ref, files } = request;
@@ -27,7 +27,10 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
   await setFiles(input, paths, scene.progress);
 }
 
-/** Taps an element and returns the input of the file chooser that opens. */
+/**
+ * Taps an element and returns the input of the file chooser that opens. Throws `session-timeout` if no file chooser
+ * opens.
+ */
 async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
   const { fileChoosers, sessionPage, progress } = scene;
   using expected = fileChoosers.expect(sessionPage.tab);

@@ -10,7 +10,8 @@ const maxAddress = 8_192;
  */
 export function urlGlob(glob: string): (address: string) => boolean {
   const statesBefore = new Map<string, bigint>();
-  // States that stay set: before `**` on any character, before `*` on any character but a slash.
+  // States before `**` (`anything`) stay set at any character, states before `*` (`segment`) at any character but a
+  // slash.
   let anything = 0n;
   let segment = 0n;
   let state = 1n;

@@ -52,13 +52,19 @@ async function waitForCondition(scene: Scene, condition: Condition): Promise<voi
   }
 }
 
-/** Returns the mask for secrets, if any. Without the mask, a client could probe a secret by waiting for its text. */
+/**
+ * Returns the mask of the session's secrets, if any. Without the mask, a client could probe a secret by waiting for its
+ * text.
+ */
 function maskOf({ secrets }: Scene): ((text: string) => string) | undefined {
   const mask = secrets.textMask();
   return mask && ((text) => mask.apply(text));
 }
 
-/** Waits until the document has not changed for `idleMs`. If another document replaces it, waits for that document. */
+/**
+ * Waits until the document has not changed for `idleMs`. If the document is replaced, waits for the new document.
+ * Throws `session-timeout` if the documents keep changing.
+ */
 async function waitForDocument(scene: Scene): Promise<void> {
   const { progress } = scene;
   while (progress.remaining() > idleMs) {

@@ -36,7 +36,7 @@ export class Captured {
     this.#file = file;
   }
 
-  /** Stores a capture: a large capture in a file in `directory`, others in memory. */
+  /** Stores a capture of more than `memoryBytes` in a file in `directory`. Keeps a smaller capture in memory. */
   static async keep(raw: RawCapture, directory: string): Promise<Captured> {
     const bytes = raw.parts.reduce((sum, part) => sum + part.length, 0);
     if (bytes > maxBytes) throw captureTooLarge(bytes);

@@ -86,8 +86,8 @@ class DomSnapshot {
   }
 
   /**
-   * Reads a serialized document, in slices if it is large. Unless `isWhole` is true, the script keeps the document
-   * until `forgetDocument`.
+   * Reads a serialized document, a large document in slices. If `isWhole` is false, the script keeps the document until
+   * `forgetDocument`.
    */
   async #read(frame: FrameSession): Promise<{ readonly html: string; readonly isWhole: boolean }> {
     const options = { token: this.#token, limit: maxBytes };

@@ -20,8 +20,8 @@ const functions = {
 const objectGroup = "closed-roots";
 
 /**
- * Queries the browser for closed shadow roots of elements that may have one, and registers them with the document's
- * script. Returns whether any were found.
+ * Queries the browser for closed shadow roots of the document's doubtful elements, and registers the roots with the
+ * document's script. Returns whether any root was found.
  */
 export async function findClosedRoots(
   scene: ElementScene,

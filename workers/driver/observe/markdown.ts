@@ -37,8 +37,8 @@ export interface MarkdownScene extends ElementScene {
 }
 
 /**
- * Converts HTML to Markdown in the converter page. If there is no converter page, or it fails, converts in `frame`.
- * Throws `session-timeout` if `frame` is too slow.
+ * Converts HTML to Markdown in the converter page. Without a converter page, or if its conversion fails, converts in
+ * `frame`. Throws `session-timeout` if the conversion in `frame` takes too long.
  */
 export async function convertToMarkdown(scene: MarkdownScene, frame: FrameSession, content: Content): Promise<string> {
   const markdown = (await convertInConverter(scene, content)) ?? (await convertIn(scene, frame, content));

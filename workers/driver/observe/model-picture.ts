@@ -81,7 +81,7 @@ function placeBox(mark: string, { left, top, right, bottom }: Clip, { clip, orig
   return [{ mark, left: seen.left + x, top: seen.top + y, right: seen.right + x, bottom: seen.bottom + y }];
 }
 
-/** Draws boxes on a picture. If the page does not answer, the picture stays as it is. */
+/** Draws boxes on a picture. If the page does not answer in time, returns the picture without boxes. */
 async function draw(scene: Scene, picture: Buffer, boxes: readonly MarkBox[]): Promise<Buffer> {
   if (boxes.length === 0) return picture;
   const drawing = callPage(scene, mainFrame(scene), "drawMarks", picture.toString("base64"), boxes, modelSize.quality);

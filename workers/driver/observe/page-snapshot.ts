@@ -69,7 +69,7 @@ async function snapshotFrame(
   const { mask, ...sought } = options;
   const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
   const listen = () => sought.find === "" && findListeners(scene, frame, listenersMs[frame.isMain ? "page" : "inner"]);
-  // If the query will probably find nothing, it runs at the same time as the snapshot. Otherwise it must run first.
+  // A query that will probably find nothing runs at the same time as the snapshot. Any other query must run first.
   const isLast = !mayFindListeners(frame);
   if (!isLast) await listen();
   let [snapshot, isOutdated] = await Promise.all([callPage(scene, frame, "takeSnapshot", whole), isLast && listen()]);

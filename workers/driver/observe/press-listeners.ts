@@ -14,7 +14,9 @@ import {
 const pressTypes =
   /^(?:click|dblclick|auxclick|contextmenu|mousedown|mouseup|pointerdown|pointerup|touchstart|touchend|dragstart)$/;
 
-/** Maximum number of elements resolved per snapshot, about 0.1 ms each. Later snapshots resolve the others. */
+/**
+ * Maximum number of elements resolved per snapshot, about 0.1 ms each. Later snapshots resolve the remaining elements.
+ */
 const maxNew = 600;
 
 /**
@@ -148,7 +150,8 @@ async function register(
   newNodes: readonly number[],
 ): Promise<void> {
   const { cdp } = frame;
-  // One group per document, so that releasing it does not affect queries of other frames in the same session.
+  // Each document has its own group, so that releasing a group does not affect queries of other frames in the same
+  // session.
   const objectGroup = `listeners-${world}`;
   const resolving = newNodes.map((backendNodeId) =>
     cdp.send("DOM.resolveNode", { backendNodeId, executionContextId: world, objectGroup }).then(

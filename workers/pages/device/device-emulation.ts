@@ -135,7 +135,7 @@ function sizeOf(target: OwnTarget, { windows: { sizes, popups } }: Emulation): S
   return size;
 }
 
-/** Parses the features of `window.open`. A window has its own size only if both sides are given. */
+/** Parses the features of `window.open`. A window has its own size only if both width and height are given. */
 function readSize(features: readonly string[]): Size | undefined {
   const read = (name: string) =>
     Number.parseInt(features.find((each) => each.startsWith(name))?.slice(name.length) ?? "", 10);
@@ -228,8 +228,8 @@ function scriptOf(identity: DeviceIdentity): string {
 }
 
 /**
- * Runs in a document or worker before its own scripts. The browser's override does not cover a worker's whole
- * navigator. The override also leaves an empty client hints interface on devices without client hints.
+ * Runs in a document or web worker before the scripts of the page. The browser's override does not cover all of a web
+ * worker's `navigator`, and leaves an empty client hints interface on devices without client hints.
  */
 function emulateNavigator({ userAgent, acceptLanguage, platform, clientHints }: DeviceIdentity): void {
   const prototype = Object.getPrototypeOf(navigator);
