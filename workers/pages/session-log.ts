@@ -26,7 +26,7 @@ export class SessionLog {
   /** Number of the newest entry. */
   #last = 0;
   #isClosed = false;
-  #news = Promise.withResolvers<void>();
+  #changed = Promise.withResolvers<void>();
 
   get level(): SessionLogLevel {
     return this.#level;
@@ -85,7 +85,7 @@ export class SessionLog {
         }
         if (entries.length > 0) continue;
         if (this.#isClosed) return;
-        await this.#news.promise;
+        await this.#changed.promise;
       }
     } finally {
       signal.removeEventListener("abort", stop);
@@ -99,7 +99,7 @@ export class SessionLog {
   }
 
   #notify(): void {
-    this.#news.resolve();
-    this.#news = Promise.withResolvers();
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
   }
 }

@@ -37,10 +37,10 @@ export function netFailure(
   netError: string,
   { url, proxyFault }: { url?: string; proxyFault?: string | undefined } = {},
 ): Failure {
-  const place = url === undefined ? "" : ` at ${cutText(shownAddress(url), 200)}`;
+  const where = url === undefined ? "" : ` at ${cutText(shownAddress(url), 200)}`;
   const why =
     proxyFault === undefined
-      ? `${netError}${place}: check the address, or try again`
+      ? `${netError}${where}: check the address, or try again`
       : `the session's proxy ${proxyFault}`;
   return fail("driver-error", { net_error: netError }, { detail: `the page cannot be reached: ${why}` });
 }

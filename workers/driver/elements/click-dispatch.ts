@@ -117,8 +117,8 @@ async function isInFrame(
   { x, y }: ViewportPoint,
 ): Promise<boolean> {
   try {
-    const place = { x: Math.floor(x), y: Math.floor(y), includeUserAgentShadowDOM: true };
-    const { backendNodeId, frameId } = await progress.race(cdp.send("DOM.getNodeForLocation", place));
+    const location = { x: Math.floor(x), y: Math.floor(y), includeUserAgentShadowDOM: true };
+    const { backendNodeId, frameId } = await progress.race(cdp.send("DOM.getNodeForLocation", location));
     const { node } = await progress.race(cdp.send("DOM.describeNode", { backendNodeId }));
     return frameId !== targetId || node.frameId !== undefined;
   } catch {

@@ -5,7 +5,7 @@ import type { Ref } from "../../injected/page-refs.ts";
 import type { Scene } from "../actions/scene.ts";
 import { captureScaledViewport } from "../capture/screenshot.ts";
 import { callIfLoaded, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
-import type { FramePlace } from "./page-snapshot.ts";
+import type { FramePosition } from "./page-snapshot.ts";
 
 /** Maximum length of the longer side in pixels, and JPEG quality from 0 to 100. */
 export interface PictureSize {
@@ -22,7 +22,7 @@ const coverMs = 2_000;
 /** Elements to number in a picture, and the positions of their frames by document epoch. */
 export interface Marked {
   readonly refs: readonly Ref[];
-  readonly places: ReadonlyMap<number, FramePlace>;
+  readonly positions: ReadonlyMap<number, FramePosition>;
 }
 
 /**
@@ -57,20 +57,24 @@ export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked
 }
 
 /** Returns the visible parts of the elements' boxes, in the viewport of the page. */
-async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, places }: Marked): Promise<MarkBox[]> {
+async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, positions }: Marked): Promise<MarkBox[]> {
   const perFrame = frames.map(async (frame) => {
     const boxes = await within(callIfLoaded(scene, frame, "markedBoxes", refs), coverMs, undefined);
     return (boxes ?? []).flatMap(({ epoch, number, ...box }) => {
-      const place = places.get(epoch);
+      const position = positions.get(epoch);
       const mark = frame.isMain ? `${number}` : `s${epoch}e${number}`;
-      return place ? placeBox(mark, box, place) : [];
+      return position ? toPageBox(mark, box, position) : [];
     });
   });
   return (await Promise.all(perFrame)).flat();
 }
 
 /** Converts a box of a frame to the page's viewport. Returns an empty list if the frame shows nothing of the box. */
-function placeBox(mark: string, { left, top, right, bottom }: Clip, { clip, origin: { x, y } }: FramePlace): MarkBox[] {
+function toPageBox(
+  mark: string,
+  { left, top, right, bottom }: Clip,
+  { clip, origin: { x, y } }: FramePosition,
+): MarkBox[] {
   const seen = {
     left: Math.max(left, clip?.left ?? left),
     top: Math.max(top, clip?.top ?? top),

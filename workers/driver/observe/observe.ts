@@ -80,7 +80,7 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
     // Masked before the cut, because part of a secret would not be recognized.
     const { lines, isCut } = cut({ ...pageSnapshot, lines: maskLines(pageSnapshot.lines, mask) }, room);
     const picture = marks
-      ? await takeModelPicture(scene, { refs: refsIn(lines), places: pageSnapshot.places })
+      ? await takeModelPicture(scene, { refs: refsIn(lines), positions: pageSnapshot.positions })
       : unmarked;
     const { scroll, height } = pageSnapshot;
     const snapshot = lines.join("\n");

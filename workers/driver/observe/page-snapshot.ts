@@ -34,12 +34,12 @@ export interface PageSnapshot extends Pick<DocumentSnapshot, "title" | "scroll" 
 }
 
 /** Position of a frame in the viewport of the page, and the visible part of the frame. */
-export type FramePlace = Pick<SnapshotOptions, "clip" | "origin">;
+export type FramePosition = Pick<SnapshotOptions, "clip" | "origin">;
 
 /** State shared by the snapshots of all frames. */
 interface SnapshotWalk {
   /** Positions of the main frame and of child frames in view, by the epoch of their documents. */
-  readonly places: Map<number, FramePlace>;
+  readonly positions: Map<number, FramePosition>;
   readonly scene: ElementScene;
   readonly refs: RefRegistry;
   readonly options: PageSnapshotOptions;
@@ -52,17 +52,17 @@ export async function snapshotPage(
   frame: FrameSession,
   refs: RefRegistry,
   options: PageSnapshotOptions,
-): Promise<PageSnapshot & Pick<SnapshotWalk, "places">> {
-  const places: SnapshotWalk["places"] = new Map();
-  const walk = { scene, refs, options, places, framesLeft: maxFrames };
-  return { ...(await snapshotFrame(walk, frame, [], { clip: null, origin: { x: 0, y: 0 } })), places };
+): Promise<PageSnapshot & Pick<SnapshotWalk, "positions">> {
+  const positions: SnapshotWalk["positions"] = new Map();
+  const walk = { scene, refs, options, positions, framesLeft: maxFrames };
+  return { ...(await snapshotFrame(walk, frame, [], { clip: null, origin: { x: 0, y: 0 } })), positions };
 }
 
 async function snapshotFrame(
   walk: SnapshotWalk,
   frame: FrameSession,
   framePath: readonly Ref[],
-  { clip, origin }: FramePlace,
+  { clip, origin }: FramePosition,
 ): Promise<PageSnapshot> {
   const { scene, refs, options } = walk;
   const epoch = refs.allocate();
@@ -76,7 +76,7 @@ async function snapshotFrame(
   if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame, "snapshot"))) isOutdated = true;
   if (isOutdated) snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
   if (snapshot.epoch !== epoch) refs.release(epoch);
-  if (clip || framePath.length === 0) walk.places.set(snapshot.epoch, { clip, origin });
+  if (clip || framePath.length === 0) walk.positions.set(snapshot.epoch, { clip, origin });
   refs.register(snapshot.epoch, { pageId: scene.sessionPage.id, frame: framePath });
   const lines = mask ? await numberMatches(walk, frame, mask, snapshot) : snapshot.lines;
   const isDeep = framePath.length >= maxDepth;
