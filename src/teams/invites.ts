@@ -2,7 +2,7 @@ import { insertMembership } from "../accounts/memberships.ts";
 import { findAccount, lockAccount } from "../accounts/store.ts";
 import { canonicalEmail, findUser } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
-import { judgeGrant, membershipAs } from "../identity/api-keys/grants.ts";
+import { authorizeGrant, membershipAs } from "../identity/api-keys/grants.ts";
 import type { AuditLog, Call, Principal } from "../kernel/call.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { fail } from "../platform/errors.ts";
@@ -105,7 +105,7 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
       const { accountId } = by;
       const [email, now, token] = [canonicalEmail(request.email), clock.now(), randomText(tokenLength)];
       await lockAccount(tx, accountId);
-      const { userId: invited_by, keyId: invited_by_key } = await judgeGrant(tx, by, membershipAs(role));
+      const { userId: invited_by, keyId: invited_by_key } = await authorizeGrant(tx, by, membershipAs(role));
       if (await findMember(tx, accountId, { email })) {
         throw fail("conflict", {}, { detail: `${email} is a member of the account` });
       }

@@ -1,5 +1,5 @@
 import { lockAccount } from "../accounts/store.ts";
-import { isAbove, judgeGrant, membershipAs } from "../identity/api-keys/grants.ts";
+import { authorizeGrant, isAbove, membershipAs } from "../identity/api-keys/grants.ts";
 import type { MemberKeys } from "../identity/api-keys/member-keys.ts";
 import type { LoginPrincipal, Principal } from "../kernel/call.ts";
 import type { Role } from "../kernel/role.ts";
@@ -46,7 +46,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
   /** Locks the account, so that of two owners who leave at once, one stays. Returns a member of the account. */
   async function lock(tx: Tx, by: Principal, id: string): Promise<MemberRow> {
     await lockAccount(tx, by.accountId);
-    const [member, { role }] = [await findMember(tx, by.accountId, { id }), await judgeGrant(tx, by, {})];
+    const [member, { role }] = [await findMember(tx, by.accountId, { id }), await authorizeGrant(tx, by, {})];
     if (!member) throw noMember();
     if (role === "member") throw forbidden("members cannot change roles or remove members");
     if (member.role === "owner" && role !== "owner") throw forbidden("only an owner can demote or remove an owner");
@@ -79,7 +79,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
     async setRole(tx, by, id, role) {
       const member = await lock(tx, by, id);
       if (role === undefined || role === member.role) return { member, before: member.role };
-      if (isAbove(role, member.role)) await judgeGrant(tx, by, membershipAs(role));
+      if (isAbove(role, member.role)) await authorizeGrant(tx, by, membershipAs(role));
       if (role !== "owner") await assertOwnerStays(tx, member);
       await updateRole(tx, id, role);
       const changed = { ...member, role };

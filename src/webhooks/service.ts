@@ -8,7 +8,7 @@ import {
   type UpdateWebhookRequest,
   type WebhookService,
 } from "../gen/pilothouse/v1/webhook_pb.ts";
-import { judgeGrant } from "../identity/api-keys/grants.ts";
+import { authorizeGrant } from "../identity/api-keys/grants.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Call } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
@@ -78,7 +78,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
     const id = call.ids.next("whk");
     const secret = newEndpointSecret();
     return call.commit(async (tx) => {
-      await judgeGrant(tx, call.principal, secretGrant);
+      await authorizeGrant(tx, call.principal, secretGrant);
       await assertBelowLimit(tx, accountId, ["active", "all"]);
       const now = new Date(clock.now());
       const row = await insertEndpoint(tx, {
@@ -103,7 +103,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
     const changes = readChanges(request);
     if (changes.url !== undefined) await sender.check(changes.url);
     return db.transaction(async (tx) => {
-      await judgeGrant(tx, call.principal, secretGrant);
+      await authorizeGrant(tx, call.principal, secretGrant);
       const before = await lockOwn(tx, call, id);
       if (changes.active && !before.active) await assertBelowLimit(tx, accountId, ["active"]);
       const now = new Date(clock.now());
@@ -123,7 +123,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
   async function rotateSecret(call: Call, id: string) {
     const secret = newEndpointSecret();
     return call.commit(async (tx) => {
-      await judgeGrant(tx, call.principal, secretGrant);
+      await authorizeGrant(tx, call.principal, secretGrant);
       const row = await lockOwn(tx, call, id);
       const now = clock.now();
       const graceEnds = new Date(now + graceMs);

@@ -7,7 +7,7 @@ import {
   GuiControlKeySchema,
   MediaTokenSchema,
 } from "../../gen/pilothouse/v1/agent_view_pb.ts";
-import { judgeGrant } from "../../identity/api-keys/grants.ts";
+import { authorizeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
@@ -33,7 +33,7 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     const { session_id: sessionId } = await findRunning(db, call, id);
     const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
     // The media server accepts a token from any address, so keys that are limited to some addresses are refused.
-    await db.transaction((tx) => judgeGrant(tx, call.principal, { scopes: [guest.scope], addresses: [] }));
+    await db.transaction((tx) => authorizeGrant(tx, call.principal, { scopes: [guest.scope], addresses: [] }));
     const { url, token, room, identity, joinsWithin } = await guests.invite(call, guest);
     const expiresAt = timestampFromDate(new Date(clock.now() + joinsWithin));
     return create(MediaTokenSchema, { url, token, room, identity, expiresAt });
@@ -46,7 +46,7 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     const token = { id: ids.next("vln"), secret: viewKeyText.newSecret() };
     const opensUntil = new Date(clock.now() + opensFor);
     await db.transaction(async (tx) => {
-      await judgeGrant(tx, principal, { scopes: scopesOfLink(true, true) });
+      await authorizeGrant(tx, principal, { scopes: scopesOfLink(true, true) });
       await insertViewLink(tx, {
         id: token.id,
         session_id: sessionId,

@@ -5,7 +5,7 @@ import {
   type TokenResponse,
   TokenResponseSchema,
 } from "../../gen/pilothouse/v1/oauth_pb.ts";
-import { judgeGrant } from "../../identity/api-keys/grants.ts";
+import { authorizeGrant } from "../../identity/api-keys/grants.ts";
 import { keyBearers } from "../../identity/api-keys/key-bearer.ts";
 import { parseToken } from "../../identity/api-keys/token.ts";
 import type { Throttles } from "../../identity/throttle.ts";
@@ -66,7 +66,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
     const row = { id, key_id: client.id, secret_hash: hashSecret(secret), scopes, expires_at: new Date(ends) };
     await db.transaction(async (tx) => {
-      await judgeGrant(tx, principal, { scopes });
+      await authorizeGrant(tx, principal, { scopes });
       tx.send(tx.sql.insertInto("key_tokens").values(row));
       audit.record(tx, {
         accountId: principal.accountId,

@@ -84,7 +84,7 @@ function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, rol
  * expiry, addresses or role. If `grant` is a function, it computes the grant from the caller's rights. Returns the
  * grantor to record.
  */
-export async function judgeGrant(
+export async function authorizeGrant(
   tx: Tx,
   principal: Principal,
   grant: GrantedRights | ((grantor: Grantor) => GrantedRights),

@@ -20,7 +20,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { assertNetworks } from "./address-list.ts";
 import type { ApiKeys } from "./api-keys.ts";
-import { type Grantor, judgeGrant } from "./grants.ts";
+import { authorizeGrant, type Grantor } from "./grants.ts";
 import { keyPrefixOf, keyStatusOf, toApiKeyMessage, toKeyStatus } from "./key-message.ts";
 import { revokeWithEvent } from "./revocation.ts";
 import { allScopes } from "./scopes.ts";
@@ -93,7 +93,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
       return call.commit(async (tx) => {
         await assertBelowLimit(tx, accountId);
         const { name } = request;
-        const maker = await judgeGrant(tx, call.principal, (grantor) => readBounds(request, grantor));
+        const maker = await authorizeGrant(tx, call.principal, (grantor) => readBounds(request, grantor));
         const bounds = readBounds(request, maker);
         const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
         call.audit(tx, { subject: id, data: { name, ...auditedBounds(bounds) } });
@@ -123,7 +123,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
           throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "already rotated" : status}` });
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
         const bounds = { scopes, addresses, expiresAt };
-        const maker = await judgeGrant(tx, call.principal, bounds);
+        const maker = await authorizeGrant(tx, call.principal, bounds);
         const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });

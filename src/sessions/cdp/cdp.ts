@@ -10,7 +10,7 @@ import {
   type GetCdpVersionRequest,
   type SessionService,
 } from "../../gen/pilothouse/v1/session_pb.ts";
-import { judgeGrant } from "../../identity/api-keys/grants.ts";
+import { authorizeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation, StreamRelay } from "../../kernel/registry.ts";
 import { failFields } from "../../platform/errors.ts";
@@ -53,7 +53,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       const opensUntil = new Date(clock.now() + opensFor);
       const createdBy = principal.kind === "key" ? principal.keyId : principal.loginId;
       return call.commit(async (tx) => {
-        await judgeGrant(tx, principal, { scopes: [cdpScope] });
+        await authorizeGrant(tx, principal, { scopes: [cdpScope] });
         const secretHash = hashSecret(token.secret);
         await insertCdpToken(tx, { id: token.id, sessionId, createdBy, secretHash, opensUntil });
         call.audit(tx, { subject: sessionId, data: { opens_until: opensUntil.toISOString() } });

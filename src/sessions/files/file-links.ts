@@ -7,7 +7,7 @@ import {
   FileLinkMethod,
   FileLinkSchema,
 } from "../../gen/pilothouse/v1/file_pb.ts";
-import { judgeGrant } from "../../identity/api-keys/grants.ts";
+import { authorizeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call, FileLinkGrant } from "../../kernel/call.ts";
 import { fail } from "../../platform/errors.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
@@ -56,7 +56,7 @@ export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) 
       const expiresAt = new Date(clock.now() + validForMs);
       const createdBy = principal.kind === "key" ? principal.keyId : principal.loginId;
       return call.commit(async (tx) => {
-        await judgeGrant(tx, principal, { scopes: [scopeOfLink(verb)] });
+        await authorizeGrant(tx, principal, { scopes: [scopeOfLink(verb)] });
         const secretHash = hashSecret(token.secret);
         await insertFileLink(tx, { id: token.id, sessionId, createdBy, name, method: verb, secretHash, expiresAt });
         call.audit(tx, { subject: sessionId, data: { name, method: verb, link_id: token.id } });

@@ -9,7 +9,7 @@ import {
   ViewLinkSchema,
   type ViewLinkService,
 } from "../../gen/pilothouse/v1/view_link_pb.ts";
-import { judgeGrant } from "../../identity/api-keys/grants.ts";
+import { authorizeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import { fail } from "../../platform/errors.ts";
@@ -56,7 +56,7 @@ export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImple
     const { expiresInSeconds = defaultSeconds } = request;
     const expiresAt = new Date(clock.now() + expiresInSeconds * 1_000);
     return call.commit(async (tx) => {
-      await judgeGrant(tx, principal, { scopes: scopesOfLink(control) });
+      await authorizeGrant(tx, principal, { scopes: scopesOfLink(control) });
       const row = await insertViewLink(tx, {
         id: token.id,
         session_id: sessionId,
