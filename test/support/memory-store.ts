@@ -1,8 +1,8 @@
-import type { SandboxStore, Thing } from "../../src/billing/sandbox/sandbox-store.ts";
+import type { SandboxObject, SandboxStore } from "../../src/billing/sandbox/sandbox-store.ts";
 
 /** Creates a store of sandbox objects in memory. */
 export function createMemoryStore(): SandboxStore {
-  const things = new Map<string, { kind: string; thing: Thing }>();
+  const things = new Map<string, { kind: string; thing: SandboxObject }>();
   return {
     get: async (id) => structuredClone(things.get(id)?.thing),
     put: async (kind, thing) => void things.set(thing.id, { kind, thing: structuredClone(thing) }),

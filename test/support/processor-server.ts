@@ -6,7 +6,7 @@ import type { ProcessorRequest } from "../../src/billing/processors/transport.ts
 import { sandboxStore } from "../../src/billing/sandbox/btcpay-invoices.ts";
 import { sandboxKey } from "../../src/billing/sandbox/btcpay-routes.ts";
 import { createSandbox, type PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
-import type { Thing } from "../../src/billing/sandbox/sandbox-store.ts";
+import type { SandboxObject } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "./clock-at.ts";
 import { createMemoryStore } from "./memory-store.ts";
 
@@ -29,7 +29,7 @@ export interface ProcessorServer extends AsyncDisposable {
   /** Removes and returns the webhooks since the last call. */
   notices(): SentNotice[];
   /** Returns the processor's data of an invoice. */
-  invoice(id: string): Promise<Thing | undefined>;
+  invoice(id: string): Promise<SandboxObject | undefined>;
   /** Performs an action at the processor. Removes and returns the resulting webhooks. */
   act(id: string, action: string): Promise<SentNotice[]>;
   /** Replaces the response body for a path. A promise that never resolves simulates a hanging processor. */

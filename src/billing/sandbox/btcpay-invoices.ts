@@ -1,6 +1,6 @@
 import { addDecimals, compareDecimals } from "../processors/decimal.ts";
 import { btcPaySignature } from "../processors/processor-signature.ts";
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 import { SandboxRefusal, type SandboxTools } from "./sandbox-tools.ts";
 
 export const sandboxStore = "sandbox";
@@ -10,7 +10,7 @@ export const sandboxRates: Readonly<Record<string, string>> = { BTC: "93988.57",
 
 export const sandboxCurrencies = Object.keys(sandboxRates).map((code) => code.toLowerCase());
 
-const isOpen = ({ status }: Thing): boolean => status === "New";
+const isOpen = ({ status }: SandboxObject): boolean => status === "New";
 
 export type BtcPayInvoices = ReturnType<typeof createBtcPayInvoices>;
 
@@ -18,7 +18,7 @@ export type BtcPayInvoices = ReturnType<typeof createBtcPayInvoices>;
 export function createBtcPayInvoices(tools: SandboxTools) {
   const { store, notify, nextId, seconds, change, pagesUrl, secret } = tools;
 
-  async function sendNotice(type: string, invoice: Thing): Promise<void> {
+  async function sendNotice(type: string, invoice: SandboxObject): Promise<void> {
     const deliveryId = nextId("delivery");
     const ids = { deliveryId, webhookId: "webhook", originalDeliveryId: deliveryId, isRedelivery: false };
     const body = JSON.stringify({ ...ids, type, timestamp: seconds(), storeId: sandboxStore, invoiceId: invoice.id });
@@ -26,7 +26,7 @@ export function createBtcPayInvoices(tools: SandboxTools) {
   }
 
   /** Finds an invoice, and expires it if its time is over. */
-  async function find(id: string): Promise<Thing | undefined> {
+  async function find(id: string): Promise<SandboxObject | undefined> {
     const invoice = await store.get(id);
     if (invoice?.object !== "btc_invoice") return undefined;
     if (!isOpen(invoice) || invoice.expirationTime > seconds()) return invoice;
@@ -34,13 +34,13 @@ export function createBtcPayInvoices(tools: SandboxTools) {
     return change("btc_invoice", invoice, { status: "Expired", additionalStatus });
   }
 
-  async function need(id: string): Promise<Thing> {
+  async function need(id: string): Promise<SandboxObject> {
     const invoice = await find(id);
     if (!invoice) throw new SandboxRefusal(404, "The invoice was not found");
     return invoice;
   }
 
-  async function make({ amount, currency, metadata = {}, checkout = {} }: Thing): Promise<Thing> {
+  async function make({ amount, currency, metadata = {}, checkout = {} }: SandboxObject): Promise<SandboxObject> {
     const methods: string[] = checkout.paymentMethods ?? [`${currency}-CHAIN`];
     if (sandboxRates[currency] === undefined || !methods.includes(`${currency}-CHAIN`))
       throw new SandboxRefusal(400, `no payment method for ${currency}`);
@@ -66,7 +66,7 @@ export function createBtcPayInvoices(tools: SandboxTools) {
     return invoice;
   }
 
-  async function pay(invoice: Thing, amount: string): Promise<void> {
+  async function pay(invoice: SandboxObject, amount: string): Promise<void> {
     const payments = [...invoice.payments, { id: `${nextId("tx")}-0`, value: amount, status: "Processing" }];
     const paid = addDecimals(invoice.paid, amount);
     const order = compareDecimals(paid, invoice.amount);
@@ -80,10 +80,10 @@ export function createBtcPayInvoices(tools: SandboxTools) {
 
   /** Changes the status of an invoice, and sends a webhook. */
   async function end(
-    invoice: Thing,
+    invoice: SandboxObject,
     status: "Settled" | "Expired" | "Invalid",
     additionalStatus = invoice.additionalStatus,
-  ): Promise<Thing> {
+  ): Promise<SandboxObject> {
     const ended = await change("btc_invoice", invoice, { status, additionalStatus });
     await sendNotice(`Invoice${status}`, ended);
     return ended;

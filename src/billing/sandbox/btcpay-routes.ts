@@ -1,6 +1,6 @@
 import { type BtcPayInvoices, sandboxRates, sandboxStore } from "./btcpay-invoices.ts";
 import { readGreenfield } from "./greenfield-rules.ts";
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 import { type Routes, SandboxRefusal, type SandboxTools } from "./sandbox-tools.ts";
 
 export const sandboxKey = "sandbox";
@@ -12,7 +12,7 @@ const paymentLinks: Readonly<Record<string, (address: string, amount: string) =>
   XMR: (address, amount) => `monero:${address}?tx_amount=${amount}`,
 };
 
-const methodsOf = ({ currency, address, amount, paid, payments }: Thing): Thing[] => [
+const methodsOf = ({ currency, address, amount, paid, payments }: SandboxObject): SandboxObject[] => [
   {
     paymentMethodId: `${currency}-CHAIN`,
     currency,
@@ -26,7 +26,7 @@ const methodsOf = ({ currency, address, amount, paid, payments }: Thing): Thing[
   },
 ];
 
-/** Handles the requests of a client of BTCPay Server. */
+/** Creates the request handler of the sandbox's BTCPay Server. */
 export const btcPayRoutes =
   (invoices: BtcPayInvoices, { store }: SandboxTools): Routes =>
   async (request) => {

@@ -1,7 +1,7 @@
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 import { SandboxRefusal } from "./sandbox-tools.ts";
 
-/** Returns what is wrong with a value; undefined if it is valid. */
+/** Returns the error message for a value; undefined if the value is valid. */
 type Check = (value: unknown) => string | undefined;
 
 /** Checks of the fields of an object. */
@@ -34,10 +34,10 @@ const amount = must(
 );
 const anything: Check = must((value) => typeof value === "object" && value !== null, "must be an object");
 
-/** Minutes: 24 days, the maximum delay of a timer. */
+/** Maximum minutes: 24 days. A 32-bit timer in milliseconds expires after at most 24.8 days. */
 const longest = 34_560;
 
-/** Bodies by request, according to the reference of BTCPay Server's API. */
+/** Required and known fields of bodies by request, according to the reference of BTCPay Server's API. */
 const bodies: Readonly<Record<string, { readonly needed: readonly string[]; readonly shape: Shape }>> = {
   "POST invoices": {
     needed: ["amount", "currency"],
@@ -64,7 +64,7 @@ const bodies: Readonly<Record<string, { readonly needed: readonly string[]; read
   "POST invoices/:id/status": { needed: ["status"], shape: { status: oneOf("Invalid", "Settled") } },
 };
 
-/** Query parameters by request. */
+/** Known query parameters by request. */
 const queries: Readonly<Record<string, readonly string[]>> = {
   "GET rates": ["currencyPair"],
   "GET invoices": ["orderId", "textSearch", "status", "startDate", "endDate", "skip", "take"],
@@ -76,7 +76,7 @@ interface Fault {
   readonly message: string;
 }
 
-function faultsOf(shape: Shape, object: Thing, at = ""): Fault[] {
+function faultsOf(shape: Shape, object: SandboxObject, at = ""): Fault[] {
   return Object.entries(object).flatMap(([name, value]) => {
     const path = `${at}${name}`;
     const rule = Object.hasOwn(shape, name) ? shape[name] : undefined;
@@ -94,7 +94,7 @@ function faultsOf(shape: Shape, object: Thing, at = ""): Fault[] {
 const refusal = (faults: readonly Fault[]): SandboxRefusal =>
   new SandboxRefusal(422, faults.map(({ path, message }) => `${path} ${message}`).join("; "), faults);
 
-function parse(body: string): Thing {
+function parse(body: string): SandboxObject {
   try {
     const json: unknown = JSON.parse(body);
     if (typeof json === "object" && json !== null) return json;
@@ -105,8 +105,8 @@ function parse(body: string): Thing {
 }
 
 /**
- * Parses the body of a request to BTCPay Server, and rejects what that server rejects. Also rejects unknown fields,
- * which that server ignores, so that misspelt names are noticed.
+ * Parses the body of a request to BTCPay Server. Throws `SandboxRefusal` if the reference does not allow the request.
+ * Also rejects unknown fields and query parameters, which BTCPay Server ignores, so that misspelt names cause an error.
  */
 export function readGreenfield(
   route: string,
@@ -115,7 +115,7 @@ export function readGreenfield(
     headers,
     body,
   }: { readonly url: URL; readonly headers: Readonly<Record<string, string>>; readonly body: string },
-): Thing {
+): SandboxObject {
   const unknown = [...url.searchParams.keys()].filter((name) => !queries[route]?.includes(name));
   if (unknown.length > 0) throw refusal(unknown.map((path) => ({ path, message: "unknown parameter" })));
   const rules = bodies[route];

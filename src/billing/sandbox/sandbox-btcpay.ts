@@ -1,11 +1,11 @@
 import { addDecimals } from "../processors/decimal.ts";
 import { createBtcPayInvoices } from "./btcpay-invoices.ts";
 import { btcPayRoutes } from "./btcpay-routes.ts";
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 import { type SandboxProcessor, type SandboxTools, transportOf } from "./sandbox-tools.ts";
 
 /** Button labels on the page of an invoice, by action. */
-function actionsOf({ status }: Thing): Record<string, string> {
+function actionsOf({ status }: SandboxObject): Record<string, string> {
   if (status === "Processing") return { settle: "Confirm the payment", fail: "Fail the payment" };
   if (status === "New")
     return {

@@ -12,16 +12,16 @@ export function createSandboxCard(tools: SandboxTools): SandboxProcessor {
       error: { type: "invalid_request_error", message },
     })),
     async page(id) {
-      const thing = await store.get(id);
-      if (thing?.object === "checkout.session") return checkoutPage(stripe, thing);
-      return thing?.object === "billing_portal.session" ? portalPage(stripe, thing) : undefined;
+      const found = await store.get(id);
+      if (found?.object === "checkout.session") return checkoutPage(stripe, found);
+      return found?.object === "billing_portal.session" ? portalPage(stripe, found) : undefined;
     },
     async act(id, action) {
-      const thing = await store.get(id);
-      if (thing?.object === "checkout.session" && thing.status === "open" && action === "pay")
-        await stripe.subscribe(thing);
-      if (thing?.object !== "billing_portal.session") return;
-      const subscription = await stripe.ofCustomer(thing.customer);
+      const found = await store.get(id);
+      if (found?.object === "checkout.session" && found.status === "open" && action === "pay")
+        await stripe.subscribe(found);
+      if (found?.object !== "billing_portal.session") return;
+      const subscription = await stripe.ofCustomer(found.customer);
       if (subscription) await stripe.act(subscription, action);
     },
   };

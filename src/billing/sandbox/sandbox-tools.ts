@@ -1,14 +1,14 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { ProcessorAnswer, ProcessorRequest, Transport } from "../processors/transport.ts";
-import type { SandboxStore, Thing } from "./sandbox-store.ts";
+import type { SandboxObject, SandboxStore } from "./sandbox-store.ts";
 
-/** Content of a sandbox page on which a person pays. */
+/** Content of a sandbox page: a checkout, an invoice or the portal. */
 export interface SandboxPage {
   readonly title: string;
   readonly lines: readonly string[];
   /** Button labels by action. */
   readonly actions: Readonly<Record<string, string>>;
-  /** URL to redirect to afterwards. */
+  /** URL of the link back to the service. */
   readonly backUrl: string | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface SandboxProcessor {
   readonly transport: Transport;
   /** Describes a page; undefined if its identifier is unknown. */
   page(id: string): Promise<SandboxPage | undefined>;
-  /** Runs the action of a pressed button. */
+  /** Runs the action of a pressed button. Ignores unknown identifiers and actions. */
   act(id: string, action: string): Promise<void>;
 }
 
@@ -40,11 +40,11 @@ export interface SandboxTools extends Omit<SandboxParts, "notify"> {
   nextId(prefix: string): string;
   /** Seconds since the Unix epoch. */
   seconds(): number;
-  change(kind: string, thing: Thing, changes: Thing): Promise<Thing>;
+  change(kind: string, object: SandboxObject, changes: SandboxObject): Promise<SandboxObject>;
 }
 
 /** Handles a request; undefined if the path is unknown. */
-export type Routes = (request: ProcessorRequest & { readonly url: URL }) => Promise<Thing | undefined>;
+export type Routes = (request: ProcessorRequest & { readonly url: URL }) => Promise<SandboxObject | undefined>;
 
 /** Thrown to send an error response. */
 export class SandboxRefusal extends Error {

@@ -4,7 +4,7 @@ import { createSandboxCrypto } from "./sandbox-btcpay.ts";
 import { createSandboxCard } from "./sandbox-stripe.ts";
 import type { SandboxPage, SandboxParts, SandboxTools } from "./sandbox-tools.ts";
 
-/** Replaces both processors if no real processor is configured. No money moves. */
+/** Replaces both processors in embedded mode if neither is configured. No money moves. */
 export interface PaymentSandbox {
   readonly stripe: Transport;
   readonly btcPay: Transport;
@@ -19,8 +19,8 @@ export function createSandbox(parts: SandboxParts): PaymentSandbox {
     ...parts,
     nextId: (prefix) => `${prefix}_test_${randomBytes(12).toString("hex")}`,
     seconds: () => Math.floor(parts.clock.now() / 1_000),
-    async change(kind, thing, changes) {
-      const changed = { ...thing, ...changes };
+    async change(kind, object, changes) {
+      const changed = { ...object, ...changes };
       await parts.store.put(kind, changed);
       return changed;
     },

@@ -1,11 +1,11 @@
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 
 /**
  * Parses a form in the notation of Stripe's API: `line_items[0][price]=x` becomes `{ line_items: { 0: { price: "x" } }
  * }`.
  */
-export function readForm(params: URLSearchParams): Thing {
-  const form: Thing = {};
+export function readForm(params: URLSearchParams): SandboxObject {
+  const form: SandboxObject = {};
   for (const [key, value] of params) {
     const names = key.split(/[[\]]+/).filter((name) => name !== "");
     const last = names.pop();

@@ -1,12 +1,17 @@
 import { createHmac } from "node:crypto";
 import { addMonths } from "../../limits/paid-time.ts";
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 import { SandboxRefusal, type SandboxTools } from "./sandbox-tools.ts";
 
 /** Seconds for which a checkout is open. */
 const openFor = 86_400;
 
-export const listed = (data: readonly Thing[]): Thing => ({ object: "list", data, has_more: false, url: "/v1/list" });
+export const listed = (data: readonly SandboxObject[]): SandboxObject => ({
+  object: "list",
+  data,
+  has_more: false,
+  url: "/v1/list",
+});
 
 /** Objects of the sandbox's Stripe, and their changes. */
 export class StripeObjects {
@@ -16,7 +21,7 @@ export class StripeObjects {
     this.tools = tools;
   }
 
-  async #sendNotice(type: string, object: Thing): Promise<void> {
+  async #sendNotice(type: string, object: SandboxObject): Promise<void> {
     const at = this.tools.seconds();
     const event = {
       id: this.tools.nextId("evt"),
@@ -31,32 +36,32 @@ export class StripeObjects {
     await this.tools.notify("stripe", { "stripe-signature": `t=${at},v1=${signature}` }, body);
   }
 
-  async need(id: string, what: string): Promise<Thing> {
-    const thing = await this.tools.store.get(id);
-    if (!thing) throw new SandboxRefusal(404, `No such ${what}: '${id}'`);
-    return thing;
+  async need(id: string, what: string): Promise<SandboxObject> {
+    const object = await this.tools.store.get(id);
+    if (!object) throw new SandboxRefusal(404, `No such ${what}: '${id}'`);
+    return object;
   }
 
-  async make(kind: string, prefix: string, thing: Thing): Promise<Thing> {
+  async make(kind: string, prefix: string, object: SandboxObject): Promise<SandboxObject> {
     const made = {
       id: this.tools.nextId(prefix),
       object: kind,
       livemode: false,
       created: this.tools.seconds(),
-      ...thing,
+      ...object,
     };
     await this.tools.store.put(kind, made);
     return made;
   }
 
-  makePrice(form: Thing): Promise<Thing> {
+  makePrice(form: SandboxObject): Promise<SandboxObject> {
     const { lookup_key, unit_amount, currency, recurring, product_data } = form;
     const product = this.tools.nextId("prod");
     const price = { lookup_key, currency, unit_amount: Number(unit_amount), active: true, recurring, product };
     return this.make("price", "price", { ...price, nickname: product_data?.name ?? lookup_key });
   }
 
-  async makeCheckout(form: Thing): Promise<Thing> {
+  async makeCheckout(form: SandboxObject): Promise<SandboxObject> {
     const price = await this.need(form.line_items?.[0]?.price ?? "", "price");
     await this.need(form.customer, "customer");
     const id = this.tools.nextId("cs");
@@ -76,8 +81,11 @@ export class StripeObjects {
     });
   }
 
-  /** Creates the invoice of a billing period or of a change within the period, with payment and charge. */
-  async #invoice(subscription: Thing, paid: boolean, share: number): Promise<Thing> {
+  /**
+   * Creates the invoice of a billing period or of a change within the period, with payment and charge. `share` is the
+   * fraction of the price to bill.
+   */
+  async #invoice(subscription: SandboxObject, paid: boolean, share: number): Promise<SandboxObject> {
     const { unit_amount, currency } = subscription.items.data[0].price;
     const amount = Math.round(unit_amount * share);
     const { customer, id } = subscription;
@@ -105,12 +113,12 @@ export class StripeObjects {
     return this.tools.change("subscription", subscription, { latest_invoice: made.id, latest_charge: charge.id });
   }
 
-  #items(price: Thing, from: number): Thing {
+  #items(price: SandboxObject, from: number): SandboxObject {
     const end = addMonths(from * 1_000, price.recurring.interval === "year" ? 12 : 1) / 1_000;
     return listed([{ id: this.tools.nextId("si"), price, current_period_start: from, current_period_end: end }]);
   }
 
-  async #bill(subscription: Thing, paid: boolean, share = 1): Promise<void> {
+  async #bill(subscription: SandboxObject, paid: boolean, share = 1): Promise<void> {
     const changed = await this.#invoice(subscription, paid, share);
     await this.#sendNotice(
       paid ? "invoice.paid" : "invoice.payment_failed",
@@ -119,7 +127,7 @@ export class StripeObjects {
     await this.#sendNotice("customer.subscription.updated", changed);
   }
 
-  async subscribe(checkout: Thing): Promise<void> {
+  async subscribe(checkout: SandboxObject): Promise<void> {
     const price = await this.need(checkout.price, "price");
     const made = await this.make("subscription", "sub", {
       customer: checkout.customer,
@@ -137,7 +145,7 @@ export class StripeObjects {
     await this.#sendNotice("invoice.paid", await this.need(subscription.latest_invoice, "invoice"));
   }
 
-  async cancel(subscription: Thing): Promise<Thing> {
+  async cancel(subscription: SandboxObject): Promise<SandboxObject> {
     const ended = await this.tools.change("subscription", subscription, {
       status: "canceled",
       ended_at: this.tools.seconds(),
@@ -146,13 +154,13 @@ export class StripeObjects {
     return ended;
   }
 
-  async update(subscription: Thing, changes: Thing): Promise<Thing> {
+  async update(subscription: SandboxObject, changes: SandboxObject): Promise<SandboxObject> {
     const changed = await this.tools.change("subscription", subscription, changes);
     await this.#sendNotice("customer.subscription.updated", changed);
     return changed;
   }
 
-  async #renew(subscription: Thing, paid: boolean): Promise<void> {
+  async #renew(subscription: SandboxObject, paid: boolean): Promise<void> {
     if (subscription.cancel_at_period_end) return void (await this.cancel(subscription));
     const [item] = subscription.items.data;
     // A downgrade starts with the next period.
@@ -162,13 +170,13 @@ export class StripeObjects {
     await this.#bill({ ...subscription, ...renewed }, paid);
   }
 
-  async #refund(subscription: Thing): Promise<void> {
+  async #refund(subscription: SandboxObject): Promise<void> {
     const charge = await this.need(subscription.latest_charge, "charge");
     const refunded = { refunded: true, amount_refunded: charge.amount };
     await this.#sendNotice("charge.refunded", await this.tools.change("charge", charge, refunded));
   }
 
-  async #dispute(subscription: Thing): Promise<void> {
+  async #dispute(subscription: SandboxObject): Promise<void> {
     const charge = await this.need(subscription.latest_charge, "charge");
     await this.tools.change("charge", charge, { disputed: true });
     await this.#sendNotice(
@@ -178,7 +186,7 @@ export class StripeObjects {
   }
 
   /** Returns the next higher or lower price of the same interval. */
-  async priceBeside({ items: { data } }: Thing, isAbove: boolean): Promise<Thing | undefined> {
+  async priceBeside({ items: { data } }: SandboxObject, isAbove: boolean): Promise<SandboxObject | undefined> {
     const [{ price }] = data;
     const sold = (await this.tools.store.list("price")).filter(
       ({ recurring }) => recurring.interval === price.recurring.interval,
@@ -190,7 +198,7 @@ export class StripeObjects {
   }
 
   /** Upgrades to the next higher price at once, with a separate invoice. */
-  async #raise(subscription: Thing, paid: boolean): Promise<void> {
+  async #raise(subscription: SandboxObject, paid: boolean): Promise<void> {
     const price = await this.priceBeside(subscription, true);
     if (!price) return;
     const { data } = subscription.items;
@@ -199,7 +207,7 @@ export class StripeObjects {
   }
 
   /** Pays the open invoice. */
-  async #settle(subscription: Thing): Promise<void> {
+  async #settle(subscription: SandboxObject): Promise<void> {
     const open = await this.need(subscription.latest_invoice, "invoice");
     if (open.status === "paid") return;
     const paid = await this.tools.change("invoice", open, { status: "paid", amount_paid: open.amount_due });
@@ -207,14 +215,14 @@ export class StripeObjects {
     await this.update(subscription, { status: "active" });
   }
 
-  /** Returns the running subscription of a customer. */
-  async ofCustomer(customer: string): Promise<Thing | undefined> {
+  /** Returns the active or past due subscription of a customer. */
+  async ofCustomer(customer: string): Promise<SandboxObject | undefined> {
     const all = await this.tools.store.list("subscription");
-    return all.find((thing) => thing.customer === customer && ["active", "past_due"].includes(thing.status));
+    return all.find((object) => object.customer === customer && ["active", "past_due"].includes(object.status));
   }
 
   /** Runs an action of the portal page. */
-  async act(subscription: Thing, action: string): Promise<void> {
+  async act(subscription: SandboxObject, action: string): Promise<void> {
     if (action === "cancel" || action === "resume")
       await this.update(subscription, { cancel_at_period_end: action === "cancel" });
     if (action === "renew" || action === "fail") await this.#renew(subscription, action === "renew");

@@ -1,14 +1,14 @@
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 import type { SandboxPage } from "./sandbox-tools.ts";
 import type { StripeObjects } from "./stripe-objects.ts";
 
 const amountText = (cents: number, currency: string): string => `${(cents / 100).toFixed(2)} ${currency.toUpperCase()}`;
 
-const money = ({ unit_amount, currency, recurring }: Thing): string =>
+const money = ({ unit_amount, currency, recurring }: SandboxObject): string =>
   `${amountText(unit_amount, currency)} a ${recurring.interval}`;
 
 /** Returns the page on which a customer pays. */
-export async function checkoutPage(stripe: StripeObjects, session: Thing): Promise<SandboxPage> {
+export async function checkoutPage(stripe: StripeObjects, session: SandboxObject): Promise<SandboxPage> {
   const { status, price, success_url, cancel_url } = session;
   const { nickname, ...cost } = await stripe.need(price, "price");
   const isOpen = status === "open";
@@ -21,7 +21,7 @@ export async function checkoutPage(stripe: StripeObjects, session: Thing): Promi
 }
 
 /** Returns the page on which a customer changes the subscription. */
-export async function portalPage(stripe: StripeObjects, { customer, return_url }: Thing): Promise<SandboxPage> {
+export async function portalPage(stripe: StripeObjects, { customer, return_url }: SandboxObject): Promise<SandboxPage> {
   const subscription = await stripe.ofCustomer(customer);
   const lines = ["This is a sandbox: no money moves."];
   const page = { title: "Your subscription", backUrl: return_url };

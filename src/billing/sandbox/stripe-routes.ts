@@ -1,18 +1,18 @@
-import type { Thing } from "./sandbox-store.ts";
+import type { SandboxObject } from "./sandbox-store.ts";
 import { type Routes, SandboxRefusal } from "./sandbox-tools.ts";
 import { readForm } from "./stripe-form.ts";
 import { listed, type StripeObjects } from "./stripe-objects.ts";
 
 interface StripeRequest {
   readonly id: string;
-  readonly form: Thing;
+  readonly form: SandboxObject;
 }
 
-const where = (form: Thing, things: readonly Thing[], name: string) =>
-  form[name] === undefined ? things : things.filter((thing) => thing[name] === form[name]);
+const where = (form: SandboxObject, objects: readonly SandboxObject[], name: string) =>
+  form[name] === undefined ? objects : objects.filter((object) => object[name] === form[name]);
 
 /** Handlers by method and path. */
-const handlers: Readonly<Record<string, (stripe: StripeObjects, request: StripeRequest) => Promise<Thing>>> = {
+const handlers: Readonly<Record<string, (stripe: StripeObjects, request: StripeRequest) => Promise<SandboxObject>>> = {
   "POST customers": (stripe, { form }) => stripe.make("customer", "cus", { metadata: form.metadata ?? {} }),
   "GET prices": async (stripe, { form }) => {
     const prices = await stripe.tools.store.list("price");
@@ -77,7 +77,7 @@ const handlers: Readonly<Record<string, (stripe: StripeObjects, request: StripeR
   },
 };
 
-/** Creates the routes of the sandbox's Stripe. */
+/** Creates the request handler of the sandbox's Stripe. */
 export function stripeRoutes(stripe: StripeObjects): Routes {
   return async ({ method, url, body }) => {
     const form = readForm(new URLSearchParams(method === "GET" ? url.search : body));
