@@ -39,7 +39,7 @@ function toSubscriptionMessage(row: SubscriptionRow): Subscription {
   });
 }
 
-/** The crypto order whose prepaid months are running, as a subscription. */
+/** Returns the order whose prepaid months are running, as a subscription; undefined if none are running. */
 async function findPrepaidSubscription(db: Database, accountId: string): Promise<Subscription | undefined> {
   const block = (await listGrants(db, accountId)).find(({ runningSince }) => runningSince !== null);
   const order = block && (await findOrder(db, block.id, accountId));
@@ -55,7 +55,10 @@ async function findPrepaidSubscription(db: Database, accountId: string): Promise
   });
 }
 
-/** The subscription of an account: by card, by crypto order, or by agreement with the operator. */
+/**
+ * Returns the subscription of an account: by card, or else by running prepaid months, or else by agreement with the
+ * operator. Returns undefined on the free tier without a payment.
+ */
 export async function findAccountSubscription(
   { db, config, processors }: AccountSubscriptionParts,
   accountId: string,

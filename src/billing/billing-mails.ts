@@ -5,7 +5,7 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { Config } from "../platform/config.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
-/** A mail about billing: its subject, and the lines below the account's name. */
+/** A mail about billing. In mails to members, a line that names the account precedes `lines`. */
 export interface BillingMail {
   readonly subject: string;
   readonly lines: readonly string[];
@@ -21,7 +21,7 @@ const names: Readonly<Record<string, string>> = {
   api_scale: "API Scale",
 };
 
-/** Display name of a tier. */
+/** Returns the display name of a paid tier, or the name of another tier unchanged. */
 export const tierText = (tier: string): string => names[tier] ?? tier;
 
 /** Formats a day: `2026-11-23`. */
@@ -49,7 +49,7 @@ export async function mailManagers(
 }
 
 /** Mails the operator, if the deployment can send mail and has an operator's address. */
-export async function mailOperator({ config, mailer }: BillingMailParts, tx: Tx, news: BillingMail): Promise<void> {
+export async function mailOperator({ config, mailer }: BillingMailParts, tx: Tx, mail: BillingMail): Promise<void> {
   if (!canMail(config) || config.operatorEmail === undefined) return;
-  await mailer.send(tx, { to: config.operatorEmail, kind: "account", ...news });
+  await mailer.send(tx, { to: config.operatorEmail, kind: "account", ...mail });
 }

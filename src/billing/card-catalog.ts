@@ -10,7 +10,7 @@ import { findPrice, savePrice } from "./store.ts";
 export interface CardCatalog {
   /** Returns the identifier of a tier's price, creating the price if needed. */
   price(card: CardProcessor, tier: string, interval: PriceInterval, cents: number): Promise<string>;
-  /** Returns the portal configuration: upgrades start when paid, downgrades with the next period. */
+  /** Returns the identifier of the portal configuration. Upgrades start when paid, downgrades with the next period. */
   portal(card: CardProcessor): Promise<string>;
 }
 
@@ -18,10 +18,10 @@ const sold = ["personal", "api_builder", "api_scale"].flatMap((tier) =>
   (["month", "year"] as const).map((interval) => ({ tier, interval })),
 );
 
-/** Metadata key that identifies our configuration. */
-const mark = "pilothouse";
+/** Metadata key of our portal configurations. The value is a digest of the price identifiers. */
+const digestKey = "pilothouse";
 
-/** Actions that the portal offers. */
+/** Returns the settings of the portal: its actions, and the prices that a customer can change to. */
 function portalFeatures(prices: readonly Stripe.Price[]): Stripe.BillingPortal.ConfigurationCreateParams.Features {
   const productOf = ({ product }: Stripe.Price): string => (typeof product === "string" ? product : product.id);
   const products = [...Map.groupBy(prices, productOf)].map(([product, of]) => ({
@@ -83,11 +83,11 @@ export function createCardCatalog({ db, prices }: { readonly db: Database; reado
     // Each set of prices needs its own configuration.
     const digest = createHash("sha256").update(ids.join()).digest("hex").slice(0, 32);
     const { data } = await client.billingPortal.configurations.list({ active: true, limit: 100 });
-    const found = data.find(({ metadata }) => metadata?.[mark] === digest);
+    const found = data.find(({ metadata }) => metadata?.[digestKey] === digest);
     if (found) return found.id;
     const features = portalFeatures(await Promise.all(ids.map((id) => client.prices.retrieve(id))));
     const made = await client.billingPortal.configurations.create(
-      { features, metadata: { [mark]: digest } },
+      { features, metadata: { [digestKey]: digest } },
       { idempotencyKey: `portal-${digest}` },
     );
     return made.id;

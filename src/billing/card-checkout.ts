@@ -43,8 +43,8 @@ export function needCard({ card }: Processors): CardProcessor {
 }
 
 /**
- * Validates a URL that the processor redirects a browser to; returns `fallback` if none was given. Throws `bad-request`
- * unless the URL is https, or http to localhost.
+ * Returns a URL that the processor redirects a browser to, or `fallback` if none was given. Throws `bad-request` unless
+ * the URL is https, or http to localhost or a loopback address.
  */
 export function readUrl(field: string, given: string | undefined, fallback: string): string {
   if (given === undefined) return fallback;
@@ -74,8 +74,8 @@ async function ensureCustomer(
 }
 
 /**
- * Closes the other open checkouts of a customer, because two of them could be paid. Throws `conflict` if a checkout
- * was paid but its subscription is not stored yet.
+ * Closes the open checkouts of a customer before another checkout opens, so that a customer cannot pay two. Throws
+ * `conflict` if a checkout was paid but its subscription is not stored yet.
  */
 async function closeOthers(
   { db, clock }: CardCheckoutParts,
@@ -84,7 +84,7 @@ async function closeOthers(
 ): Promise<void> {
   const { sessions } = client.checkout;
   for (const open of await listOpenCheckouts(db, id, new Date(clock.now()))) {
-    // A checkout that is not open cannot be expired.
+    // `expire` fails for a checkout that is complete or expired. `retrieve` then returns the status.
     const { status, subscription } = await sessions.expire(open).catch(() => sessions.retrieve(open));
     if (status === "open") throw new Error("the processor did not expire a checkout");
     const known = status === "complete" ? await listSubscriptions(db, account_id, isSandbox) : undefined;

@@ -7,7 +7,10 @@ const activeSubjects: Readonly<Partial<Record<SubscriptionRow["status"], string>
   cancelling: "Your subscription continues",
 };
 
-/** Mail about a change of a subscription; undefined if there is nothing to report. */
+/**
+ * Returns the mail about a change of a subscription. Returns undefined if status and tier are unchanged and the paid
+ * period did not get longer, or if an unknown subscription ended.
+ */
 export function subscriptionMail(before: SubscriptionRow | undefined, now: SubscriptionRow): BillingMail | undefined {
   const [tier, until] = [tierText(now.tier), dayText(now.period_ends_at)];
   const cost = `${moneyText(now.amount_cents, now.currency)} a ${now.interval}`;

@@ -3,7 +3,10 @@ import { isLive, subscriptionStatus } from "./card-subscriptions.ts";
 import type { CardProcessor } from "./processors.ts";
 import { type Customer, listSubscriptions } from "./store.ts";
 
-/** Lists refunded and disputed charges of a customer, by identifier; none if no subscription of the account is live. */
+/**
+ * Returns the identifiers of refunded or disputed charges among the last 100 of a customer. Returns none if the account
+ * has no live subscription.
+ */
 export async function listReturnedCharges(
   db: Database,
   { client, isSandbox }: CardProcessor,
@@ -15,7 +18,7 @@ export async function listReturnedCharges(
   return data.filter(({ refunded, disputed }) => refunded || disputed).map((charge) => charge.id);
 }
 
-/** Cancels the subscription of a charge that was refunded in full or lost in a dispute. */
+/** Cancels the subscription of a charge that was refunded in full or lost in a dispute. Ignores other charges. */
 export async function cancelForReturnedCharge(
   { client }: CardProcessor,
   customerId: string,

@@ -5,15 +5,18 @@ import type { CardProcessor } from "./processors.ts";
 import { closeCheckout, listOpenCheckouts } from "./store.ts";
 
 /**
- * Metadata key that marks subscriptions cancelled because their account was deleted. Subscriptions that the user
- * cancelled lack the key, and stay cancelled.
+ * Metadata key of subscriptions cancelled because their account was deleted. Subscriptions that a user cancelled lack
+ * the key, and stay cancelled when the account is restored.
  */
 const stopMark = "pilothouse_stopped";
 
 export const listCardSubscriptions = ({ client }: CardProcessor, customer: string) =>
   client.subscriptions.list({ customer, status: "all", limit: 100, expand: ["data.latest_invoice"] });
 
-/** Stops payments of a deleted account: paid subscriptions run out, unpaid subscriptions end now. */
+/**
+ * Stops payments of a deleted account. Open checkouts expire, active subscriptions end with their paid period, and
+ * unpaid subscriptions end now.
+ */
 export async function stopRenewal(
   { db, clock }: Pick<PlatformParts, "db" | "clock">,
   card: CardProcessor,
@@ -21,7 +24,7 @@ export async function stopRenewal(
 ): Promise<void> {
   const { checkout, subscriptions, subscriptionSchedules } = card.client;
   for (const open of await listOpenCheckouts(db, customerId, new Date(clock.now()))) {
-    // A completed checkout cannot be expired; its subscription is handled below.
+    // `expire` fails for a completed checkout, whose subscription is cancelled below.
     await checkout.sessions.expire(open).catch(() => undefined);
     await closeCheckout(db, open);
   }
@@ -37,7 +40,7 @@ export async function stopRenewal(
   }
 }
 
-/** Resumes renewal of subscriptions that the deletion of the account stopped. */
+/** Resumes renewal of subscriptions that the deletion of the account stopped. Returns whether there were any. */
 export async function resumeRenewal(
   { client }: CardProcessor,
   found: readonly Stripe.Subscription[],

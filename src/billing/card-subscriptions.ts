@@ -15,7 +15,7 @@ export const isLive = ({ status }: SubscriptionRow): boolean => status !== "ende
 
 const rankOf = (tier: string): number => tiers.names.indexOf(tiers.get(tier).name);
 
-/** Status of a subscription by the processor's data; undefined if the subscription was never paid. */
+/** Returns the status of a processor's subscription; undefined if the subscription was never paid. */
 export function subscriptionStatus({
   status,
   cancel_at_period_end,
@@ -26,7 +26,7 @@ export function subscriptionStatus({
   return status === "incomplete" || status === "incomplete_expired" ? undefined : "ended";
 }
 
-/** Whether an upgrade is still unpaid. The tier changes only when its invoice is paid. */
+/** Returns whether an upgrade is unpaid. The tier changes only when the invoice of the upgrade is paid. */
 function isUnpaidUpgrade(
   { latest_invoice: invoice }: Stripe.Subscription,
   price: CardPrice | undefined,
@@ -36,14 +36,17 @@ function isUnpaidUpgrade(
   return isUpgrade && typeof invoice === "object" && invoice !== null && invoice.status !== "paid";
 }
 
-/** Stored data of a subscription: its customer, the prices of the service and the last row. */
+/** Stored data: the customer of a subscription, all prices of the service, and the subscription's last saved row. */
 interface KnownSubscription {
   readonly owner: Customer;
   readonly prices: readonly CardPrice[];
   readonly before: SubscriptionRow | undefined;
 }
 
-/** Converts a processor's subscription to a row; undefined if the subscription is not from this service. */
+/**
+ * Converts a processor's subscription to a row. Returns undefined if the subscription was never paid or has another
+ * customer, mode or price than this service knows.
+ */
 export function toSubscriptionRow(
   { clock, log }: Pick<PlatformParts, "clock" | "log">,
   { livemode, isSandbox }: CardProcessor,
@@ -54,7 +57,7 @@ export function toSubscriptionRow(
   const item = found.items.data[0];
   const named = prices.find(({ id }) => id === item?.price.id);
   if (!status || !item || found.customer !== owner.id || found.livemode !== livemode) return undefined;
-  // An ended subscription keeps its last price.
+  // A subscription that ended or has an unpaid upgrade keeps its stored price.
   const keepsPrice = before && (status === "ended" || isUnpaidUpgrade(found, named, before));
   const price = keepsPrice ? before : named;
   if (
@@ -85,7 +88,7 @@ export function toSubscriptionRow(
   };
 }
 
-/** Adds or ends the grant of a subscription. */
+/** Adds, updates or ends the grant of a subscription. */
 export function applySubscription(time: PaidTime, row: SubscriptionRow, now: number): PaidTime {
   const { id, status, tier, past_due_since: since, created_at } = row;
   if (status === "ended") return endGrant(time, id, now);

@@ -25,9 +25,11 @@ import {
 export const cardJob = { kind: "card-customer" } as const;
 
 export interface CardJob {
-  /** A refunded or disputed charge, which may end a subscription. */
+  /**
+   * Identifier of a charge to check. If the charge was refunded or lost in a dispute, its subscription is cancelled.
+   */
   readonly charge?: string;
-  /** Whether to search for refunded and disputed charges, in case a webhook was lost. */
+  /** Whether to check all refunded and disputed charges, in case a webhook was lost. Ignored if `charge` is set. */
   readonly reconciles?: boolean;
 }
 
@@ -40,7 +42,7 @@ export interface CardSyncParts extends BillingMailParts, Pick<PlatformParts, "db
 const second = 1_000;
 const minute = 60 * second;
 
-/** Retries while the processor is unreachable. Longer outages are covered by the daily reconciliation. */
+/** Milliseconds before each retry of a failed sync. The daily reconciliation covers longer outages. */
 const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 60 * minute];
 
 const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
@@ -51,8 +53,8 @@ const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
   left.period_ends_at.getTime() === right.period_ends_at.getTime();
 
 /**
- * Schedules a sync with the card processor after an account was deleted or restored: deletion stops renewals, restoring
- * resumes them.
+ * Schedules a sync with the card processor after an account was deleted or restored. The sync stops the renewals of a
+ * deleted account, and resumes the renewals of a restored account.
  */
 export async function enqueueCardSync(tx: Tx, jobQueues: JobQueues, accountId: string): Promise<void> {
   const queues = await listCustomers(tx, accountId);
@@ -76,13 +78,13 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
   async function save(tx: Tx, accountId: string, row: SubscriptionRow, before: SubscriptionRow | undefined) {
     if (before && isSame(before, row)) return;
     saveSubscription(tx, row);
-    const news = subscriptionMail(before, row);
-    if (!news) return;
+    const mail = subscriptionMail(before, row);
+    if (!mail) return;
     tx.afterCommit(() => changes.inc({ status: row.status }));
     const data = { status: row.status, tier: row.tier, interval: row.interval, amount_cents: row.amount_cents };
     const action = before ? "subscription.change" : "subscription.create";
     audit.record(tx, { accountId, actor: { kind: "service" }, action, subject: row.id, data });
-    await mailManagers(parts, tx, accountId, news);
+    await mailManagers(parts, tx, accountId, mail);
   }
 
   async function sync(card: CardProcessor, customerId: string, { charge, reconciles }: CardJob): Promise<void> {
@@ -103,7 +105,7 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
       const changed = data.flatMap((found) => {
         const before = known.find(({ id }) => id === found.id);
         const row = toSubscriptionRow(parts, card, found, { owner, prices, before });
-        // Subscriptions that had already ended need no change.
+        // Nothing changes if the end is already stored, or if the subscription ended before it was ever stored.
         const hadEnded = row?.status === "ended" && (!before || before.status === "ended");
         return row && !hadEnded ? [{ row, before }] : [];
       });

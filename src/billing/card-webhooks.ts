@@ -20,7 +20,7 @@ const textOf = (object: object, name: string): string => {
   return typeof value === "string" && value.length <= longestId ? value : "";
 };
 
-/** Returns the event of a webhook; undefined if its signature is invalid or too old. */
+/** Returns the event of a webhook; undefined if the body is malformed, or its signature is invalid or too old. */
 function verifyEvent(card: CardProcessor, { headers, body }: ProcessorWebhook, now: number): Stripe.Event | undefined {
   const signature = headers["stripe-signature"];
   if (typeof signature !== "string") return undefined;
@@ -32,8 +32,8 @@ function verifyEvent(card: CardProcessor, { headers, body }: ProcessorWebhook, n
 }
 
 /**
- * Handles a webhook of the card processor. A webhook only names the customer to fetch, so order and number of webhooks
- * do not matter. Returns false if the signature is invalid.
+ * Handles a webhook of the card processor by scheduling a sync of its customer. The sync fetches the current state, so
+ * webhooks may arrive late, repeatedly or in any order. Returns false if the signature or the body is invalid.
  */
 export async function handleCardWebhook(
   { db, clock, jobQueues }: CardWebhookParts,
@@ -51,7 +51,7 @@ export async function handleCardWebhook(
   const subject = named || (isDispute ? ((await card.client.charges.retrieve(charge)).customer ?? "") : "");
   const customer = typeof subject === "string" ? await findOwner(db, subject, card.isSandbox) : undefined;
   const id = typeof event.id === "string" ? event.id.slice(0, longestId) : "";
-  // Other customers are ignored: several applications may share the processor account.
+  // Unknown customers are ignored: several applications may share the processor account.
   if (!customer || id === "") return true;
   const kind = String(event.type).slice(0, longestId);
   await db.transaction(async (tx) => {

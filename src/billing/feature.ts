@@ -12,7 +12,7 @@ type BillingParts = BillingServiceParts &
   CardWebhookParts &
   ReconciliationParts & { readonly status: Status };
 
-/** Card subscriptions. */
+/** Card subscriptions, the overview of an account's billing, and the status check of the payment processors. */
 export const billing = defineService({
   service: BillingService,
   create(parts: BillingParts) {

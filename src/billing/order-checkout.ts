@@ -33,7 +33,7 @@ export function needCrypto({ crypto }: Processors): CryptoProcessor {
   return crypto;
 }
 
-/** Returns an order of the caller's account. Throws `not-found`. */
+/** Returns an order. Throws `not-found` if the caller's account has no order with this identifier. */
 export async function ownOrder(db: Database, { principal }: Call, id: string): Promise<OrderRow> {
   const row = await findOrder(db, id, principal.accountId);
   if (!row) throw noOrder();
@@ -46,13 +46,13 @@ function recordOrder(call: Call, tx: Tx, row: OrderRow): CryptoOrder {
   return toOrderMessage(row);
 }
 
-/** Price of several months of a tier, capped at its yearly price. */
+/** Returns the price of months of a tier in cents, at most the yearly price. Returns undefined if it is not sold. */
 function costOf(prices: Prices, tier: string, months: number): number | undefined {
   const [month, year] = [tierPriceOf(prices, tier, "month"), tierPriceOf(prices, tier, "year")];
   return month === undefined || year === undefined ? undefined : Math.min(months * month, year);
 }
 
-/** Requested purchase. */
+/** Fields that requests for a quote and for a checkout share. */
 interface OrderOptions {
   readonly tier: Tier;
   readonly months?: number | undefined;
@@ -65,7 +65,7 @@ interface OrderOptions {
 export function createOrderCheckout({ db, clock, config, processors }: OrderCheckoutParts) {
   const { prices, publicUrl } = config;
 
-  /** Builds an order at the current exchange rate. */
+  /** Builds the row of an order at the current exchange rate. Throws `validation-failed`. */
   async function priced(crypto: CryptoProcessor, accountId: string, id: string, options: OrderOptions) {
     const { months = 1, cryptoCurrency = "", refundAddress, note } = options;
     const coin = cryptoCurrency.toLowerCase();
@@ -114,7 +114,10 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
     });
   }
 
-  /** Returns a new order, or the quoted order that the request names. Throws `conflict` if its quote is not valid. */
+  /**
+   * Returns a new order, or the quoted order that the request names. Throws `not-found` for an unknown order, and
+   * `conflict` if the quote was used, has expired or belongs to another processor.
+   */
   async function toOpen(call: Call, crypto: CryptoProcessor, request: CryptoCheckoutRequest) {
     const { accountId } = call.principal;
     const newId = call.ids.next("ord");
@@ -128,7 +131,7 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
     return { order, isNew: false };
   }
 
-  /** Creates the invoice at the processor, unless an earlier attempt has created it. */
+  /** Returns the invoice of an order and its payment details. Creates the invoice unless an earlier attempt has. */
   async function invoiceFor(
     { greenfield }: CryptoProcessor,
     order: { id: string; crypto_amount: string; crypto_currency: string },

@@ -18,7 +18,7 @@ const failureWords: Readonly<Record<OrderFailure, string>> = {
 const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
   `Order ${id} was for ${tierText(tier)}, ${counted(months, "month")}, at ${moneyText(amount_cents, currency)}.`;
 
-/** Mail about a paid order. It has no link to the receipt, because a browser would request it without an API key. */
+/** Mail about a paid order. A link to the receipt would not work, because a browser sends no API key. */
 export function paidMail(order: OrderRow, paidAt: Date): BillingMail {
   const receipt = `To get receipt ${order.receipt_number}, open Billing in the console.`;
   const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];

@@ -10,7 +10,7 @@ import { toTierMessage } from "../limits/tier-message.ts";
 import { storedNames } from "../platform/rest-json/field-names.ts";
 import type { OrderRow } from "./order-store.ts";
 
-/** Order statuses of rows and messages. */
+/** Converts order statuses between rows and messages. */
 export const orderStatusNames = storedNames(CryptoOrderStatus);
 const failureNames = storedNames(CryptoOrderFailureReason);
 

@@ -39,8 +39,8 @@ const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<A
 });
 
 /**
- * Records that the payment of an unsettled order was returned. A gateway then fails the order, with event and mails.
- * Returns false if the order is not open.
+ * Records that the operator returned the payment of an open order. A job of a gateway then fails the order, with event
+ * and mails. Returns false if the order is not open. Throws `StartRefused` if the order has received no payment.
  */
 export async function returnPayment(
   tx: Tx,
@@ -60,8 +60,8 @@ export async function returnPayment(
 }
 
 /**
- * Records that a payment of an order that ended unpaid was returned. Returns false if the order has not ended unpaid.
- * Throws `StartRefused`.
+ * Records that the operator returned the payment of a failed or cancelled order. Returns false for an order in another
+ * status. Throws `StartRefused` if no payment is left to return.
  */
 export async function returnLeftover(
   tx: Tx,
@@ -78,7 +78,10 @@ export async function returnLeftover(
   return true;
 }
 
-/** Records that the excess payment of a paid order was returned. Changes nothing else. Throws `StartRefused`. */
+/**
+ * Records that the operator returned the excess payment of a paid order, which stays paid. Throws `StartRefused` if the
+ * order has no excess payment.
+ */
 export async function returnExcess(
   tx: Tx,
   { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">,
@@ -94,7 +97,8 @@ export async function returnExcess(
 }
 
 /**
- * Records the refund of a paid order, which ends its prepaid months. Returns the refunded cents. Throws `StartRefused`.
+ * Records the refund of a paid order, and ends its prepaid months. Returns the refunded cents. Throws `StartRefused` if
+ * the order is not paid or already refunded, or if `cents` exceeds the price.
  */
 export async function refundOrder(
   tx: Tx,
@@ -119,7 +123,10 @@ export async function refundOrder(
   return amount;
 }
 
-/** Extends the remaining prepaid months of a paid order. Throws `StartRefused`. */
+/**
+ * Adds days to the prepaid time that an order has left. Throws `StartRefused` if none is left, or if the prepaid time
+ * has not started.
+ */
 export async function extendOrder(
   tx: Tx,
   { audit, arrangements }: OrderOperatorParts,

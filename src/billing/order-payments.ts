@@ -13,10 +13,13 @@ export interface OrderPaymentParts extends BillingMailParts, Pick<PlatformParts,
   readonly audit: AuditLog;
 }
 
-/** Saves the payment of an order in any status, and reports an irregularity once. */
+/**
+ * Saves the amount paid for an order in any status, and returns the order's row. Reports each new irregularity to the
+ * managers of the account and to the operator.
+ */
 export type SavePayment = (tx: Tx, order: OrderRow, payment: InvoicePayment) => Promise<OrderRow>;
 
-/** Returns what is irregular about a payment, or null. */
+/** Returns the irregularity of the amount paid for an order, or null. */
 function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
   if (compareDecimals(paid, "0") === 0) return null;
   if (order.status === "paid")

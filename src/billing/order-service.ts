@@ -86,7 +86,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       const row = await move(tx, now, moves.cancel);
       if (!row) throw conflict(`the order is ${now.status}`);
       call.audit(tx, { subject: id });
-      // The job invalidates the invoice after the commit, when the order is already cancelled.
+      // The job runs after the commit, and invalidates the invoice of the cancelled order.
       if (row.invoice_id !== null) jobQueues.enqueue(tx, orderJob, { queue: id, data: {} });
       return toOrderMessage(row);
     });

@@ -7,9 +7,12 @@ export interface OrderMove {
   readonly failure?: OrderFailure;
 }
 
-/** Every transition except `quoted` to `awaiting_payment`, by trigger. From other statuses, triggers have no effect. */
+/**
+ * Transitions by trigger, except `quoted` to `awaiting_payment`, which a checkout makes. Capitalised triggers are
+ * invoice statuses of BTCPay Server. A trigger has no effect on orders in other statuses than `from`.
+ */
 export const moves = {
-  /** The processor has seen full payment. */
+  /** The processor has detected the full payment, which has too few confirmations yet. */
   Processing: { from: ["awaiting_payment"], to: "confirming" },
   Settled: { from: ["awaiting_payment", "confirming"], to: "paid" },
   Expired: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "expired" },
@@ -20,7 +23,7 @@ export const moves = {
   cancel: { from: ["quoted", "awaiting_payment"], to: "cancelled" },
 } as const satisfies Record<string, OrderMove>;
 
-/** The transition that an invoice's status implies. */
+/** Returns the transition that an invoice's status implies; undefined for `New`. */
 export function moveOf(status: Invoice["status"]): OrderMove | undefined {
   return status === "New" ? undefined : moves[status];
 }

@@ -25,7 +25,7 @@ export function findAnyOrder(db: Queryable, id: string): Promise<OrderRow | unde
   return selectOrders(db).where("id", "=", id).executeTakeFirst();
 }
 
-/** Finds the order of a processor's invoice. */
+/** Finds the identifier of the order to which an invoice of the processor belongs. */
 export async function findOrderOfInvoice(db: Queryable, invoiceId: string, sandbox: boolean) {
   const select = db.sql.selectFrom("crypto_orders").select("id").where("invoice_id", "=", invoiceId);
   return select.where("sandbox", "=", sandbox).executeTakeFirst();
@@ -36,7 +36,7 @@ export async function findOpenOrder(db: Queryable, accountId: string): Promise<s
   return (await select.where("status", "in", openStatuses).executeTakeFirst())?.id;
 }
 
-/** Updates an order if it is in one of the given statuses; undefined otherwise. */
+/** Updates and returns an order if its status is one of `from`. Returns undefined otherwise. */
 export function changeOrder(
   tx: Tx,
   id: string,
@@ -50,7 +50,7 @@ export function changeOrder(
 export interface OrderListQuery {
   readonly accountId: string | undefined;
   readonly status: OrderStatus | undefined;
-  /** Returns only orders older than this identifier. */
+  /** Identifier of an order. Only older orders are listed. */
   readonly before: string | undefined;
   readonly limit: number;
 }

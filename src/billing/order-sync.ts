@@ -30,8 +30,8 @@ const hour = 60 * minute;
 export const expiryMargin = minute;
 
 /**
- * Milliseconds. `open` and `ended`: between polls of an open or ended order. `until`: age of an ended order at which
- * polls for late payments stop.
+ * Milliseconds. `open`, `ended`: between polls of an open or an ended order. `until`: polls of an ended order, which
+ * detect late payments, stop this long after the order was created.
  */
 const checkDelays = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
 
@@ -43,7 +43,10 @@ function mustInvalidate({ status, failure_reason }: OrderRow, invoice: Invoice):
   return status === "cancelled" && invoice.status === "New";
 }
 
-/** The transition that the invoice's status implies, or else expiry by our own clock. */
+/**
+ * Returns the transition that the invoice's status implies. If there is none, an order without a payment expires by our
+ * own clock.
+ */
 function nextMove(order: OrderRow, invoice: Invoice, payment: InvoicePayment, now: number): OrderMove | undefined {
   const implied = moveOf(invoice.status);
   if (implied) return implied;
@@ -51,7 +54,7 @@ function nextMove(order: OrderRow, invoice: Invoice, payment: InvoicePayment, no
   return isOver && compareDecimals(payment.paid, "0") === 0 ? moves.Expired : undefined;
 }
 
-/** When to poll the processor next; null: never. */
+/** Returns the time of the next poll; null if the order is not polled again. */
 function nextCheck(order: OrderRow, now: number): Date | null {
   if (isOpenOrder(order)) return new Date(now + checkDelays.open);
   return now < order.created_at.getTime() + checkDelays.until ? new Date(now + checkDelays.ended) : null;
@@ -80,7 +83,7 @@ export function createOrderSync(parts: OrderSyncParts): JobKind<OrderJob> {
       await lockAccount(tx, known.account_id);
       const before = await findAnyOrder(tx, id);
       if (!before) return;
-      // The payment is saved first, because the event of the transition reports it.
+      // The payment is saved before the transition, because the event of the transition reports the amount paid.
       const order = await savePayment(tx, before, payment);
       const wanted = isReturned ? moves.returned : nextMove(order, invoice, payment, clock.now());
       const moved = (wanted && (await move(tx, order, wanted))) ?? order;

@@ -6,10 +6,10 @@ export type OrderStatus = "quoted" | "awaiting_payment" | "confirming" | "paid" 
 
 export type OrderFailure = "expired" | "processor_failed" | "refunded";
 
-/** Irregularity of a payment; each is reported once. */
+/** Irregularity of the amount paid for an order. An operator reviews the order. */
 export type Irregularity = "too_little" | "too_much" | "too_late";
 
-/** Orders paid with a cryptocurrency. Amounts are exact decimal text. */
+/** Orders paid with a cryptocurrency. Crypto amounts and the exchange rate are exact decimal numbers as text. */
 export interface CryptoOrdersTable {
   id: string;
   account_id: string;
@@ -24,7 +24,7 @@ export interface CryptoOrdersTable {
   crypto_amount_paid: Generated<string>;
   exchange_rate: string;
   quote_expires_at: Date | null;
-  /** Identifier at the processor. */
+  /** Identifier of the invoice at the processor. */
   invoice_id: string | null;
   payment_address: string | null;
   payment_uri: string | null;
@@ -44,11 +44,11 @@ export interface CryptoOrdersTable {
   refunded_cents: Generated<number>;
   receipt_number: string | null;
   receipt_revision: Generated<number>;
-  /** Name of the buyer when the order was paid. */
+  /** Name of the account when the order was paid. */
   buyer: string | null;
   livemode: boolean;
   sandbox: boolean;
-  /** When to poll the processor, in case the webhook is lost; null: never again. */
+  /** Time of the next poll of the processor, in case a webhook is lost; null: no poll. */
   look_at: Date | null;
 }
 

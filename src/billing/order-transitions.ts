@@ -24,8 +24,8 @@ export interface OrderTransitionParts extends BillingMailParts, Pick<PlatformPar
 }
 
 /**
- * Runs a transition, in one transaction with its event, grant and mails. Resolves with undefined if the order is not in
- * one of the source statuses.
+ * Changes the status of an order, and adds the event, grant and mails to the same transaction. Resolves with undefined
+ * if the order's status is none of `from`.
  */
 export type MoveOrder = (tx: Tx, order: OrderRow, move: OrderMove) => Promise<OrderRow | undefined>;
 

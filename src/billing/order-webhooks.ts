@@ -10,7 +10,7 @@ export interface OrderWebhookParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
 }
 
-/** Parses a BTCPay webhook; undefined if it is malformed. */
+/** Parses a BTCPay webhook. Returns undefined if the body is malformed or lacks a delivery or an invoice. */
 function read(body: Buffer): { readonly id: string; readonly invoiceId: string; readonly kind: string } | undefined {
   let json: unknown;
   try {
@@ -23,15 +23,15 @@ function read(body: Buffer): { readonly id: string; readonly invoiceId: string; 
     const value: unknown = Reflect.get(json, name);
     return typeof value === "string" && value.length <= 200 ? value : "";
   };
-  // A redelivery keeps the identifier of the first delivery.
+  // A redelivery has a new `deliveryId`; `originalDeliveryId` is that of the first delivery.
   const id = textOf("originalDeliveryId") || textOf("deliveryId");
   const invoiceId = textOf("invoiceId");
   return id && invoiceId ? { id, invoiceId, kind: textOf("type") } : undefined;
 }
 
 /**
- * Handles a BTCPay Server webhook, which only names the order to fetch. Returns false if the signature or the body is
- * invalid.
+ * Handles a BTCPay Server webhook by scheduling a sync of the order. Ignores unknown invoices. Returns false if the
+ * signature or the body is invalid.
  */
 export async function handleOrderWebhook(
   { db, clock, jobQueues }: OrderWebhookParts,

@@ -10,12 +10,12 @@ import type { Processors } from "./processors.ts";
 const patience = 2_500;
 
 /**
- * Creates a status check that requests a price from each payment processor, as a checkout does. Returns undefined if no
- * processor is configured.
+ * Creates a status check that requests a price from each payment processor except the card sandbox. Returns undefined
+ * if there is no such processor.
  */
 export function createProcessorCheck({ card, crypto }: Processors, { currency }: Prices): Source | undefined {
   const checks = [
-    // The sandbox is in this process, and checking it would load Stripe's client, which takes CPU time.
+    // The card sandbox is in this process. A check would load Stripe's client, which takes CPU time.
     card?.isSandbox === false ? () => card.client.prices.list({ limit: 1 }, { maxNetworkRetries: 0 }) : undefined,
     crypto && (() => crypto.greenfield.rate(crypto.currencies[0] ?? "btc", currency)),
   ].filter((check) => check !== undefined);

@@ -36,7 +36,7 @@ export interface CardProcessor {
 export interface CryptoProcessor {
   readonly greenfield: Greenfield;
   readonly store: string;
-  /** Lower case. */
+  /** Lower-case codes, such as `btc`. */
   readonly currencies: readonly string[];
   readonly livemode: boolean;
   readonly isSandbox: boolean;
@@ -48,9 +48,9 @@ export interface Processors {
   readonly crypto: CryptoProcessor | undefined;
   /** Replaces all processors in embedded mode if none is configured. */
   readonly sandbox: PaymentSandbox | undefined;
-  /** Whether payments in the sandbox count as real payments. */
+  /** Whether payments in the sandbox grant paid tiers: true if the sandbox replaces the processors. */
   readonly countsSandbox: boolean;
-  /** Whether real money moves. */
+  /** Whether real money moves. Without a card processor, true outside the sandbox. */
   readonly livemode: boolean;
   /** Passes a webhook to its handler. Returns false if the webhook is not from the processor. */
   receive(processor: ProcessorName, notice: ProcessorWebhook): Promise<boolean>;
@@ -64,7 +64,10 @@ export const maxProcessorWebhookBytes = 262_144;
 export const noProcessor = (): Error =>
   fail("feature-unavailable", {}, { detail: "this deployment does not support this payment method: ask its operator" });
 
-/** Converts an error of a processor. Only the message is logged, because the request in the error contains keys. */
+/**
+ * Converts an error of a processor to a failure. The cause has only the message, because the request in the original
+ * error contains keys.
+ */
 export function asProcessorFailure(error: unknown): Error {
   const cause = new Error(error instanceof Error ? error.message : "a payment processor has failed");
   return fail(

@@ -7,7 +7,7 @@ import { counted } from "../platform/counted.ts";
 import { moneyText, tierText } from "./billing-mails.ts";
 import type { OrderRow } from "./order-store.ts";
 
-/** Creates the receipt of an order, the source of its text and PDF; undefined if the order is not paid. */
+/** Returns the receipt of an order, from which its text and its PDF are made. Returns undefined for an unpaid order. */
 export function receiptOf(order: OrderRow): CryptoReceipt | undefined {
   const { receipt_number: number, paid_at: paidAt, months, tier } = order;
   if (number === null || !paidAt) return undefined;
@@ -65,7 +65,7 @@ export function receiptText(receipt: CryptoReceipt): string {
   return `${heading}\n${"=".repeat(heading.length)}\n\n${lines.join("\n")}\n`;
 }
 
-/** Font files: Latin, Greek and Cyrillic; and Chinese. Other characters appear as boxes in the PDF. */
+/** Fonts: `plain` for Latin, Greek and Cyrillic, `chinese` for Chinese. Other characters appear as boxes in the PDF. */
 const fontFiles = {
   plain: "dejavu-fonts-ttf/ttf/DejaVuSans.ttf",
   chinese: "@expo-google-fonts/noto-sans-sc/400Regular/NotoSansSC_400Regular.ttf",
@@ -73,7 +73,7 @@ const fontFiles = {
 
 let fonts: Promise<Record<keyof typeof fontFiles, Buffer>> | undefined;
 
-/** Reads the fonts, 11 MB, only once. */
+/** Reads the fonts, 11 MB in total, on the first call only. */
 function readFonts(): NonNullable<typeof fonts> {
   const read = (name: string) => readFile(fileURLToPath(import.meta.resolve(name)));
   fonts ??= Promise.all([read(fontFiles.plain), read(fontFiles.chinese)]).then(([plain, chinese]) => ({
@@ -88,10 +88,13 @@ const fontRuns =
   /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+|[^\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+/gu;
 const isChinese = (run: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(run);
 
-/** Points. The fonts differ in height: lines use the height of the taller font and the baseline of DejaVu Sans. */
+/**
+ * Points. `name`: width of the column with the section names; `gap`: below each section; `text`, `heading`: font sizes.
+ * Lines have the height of the taller font, and `ascent` is the baseline of DejaVu Sans.
+ */
 const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8, ascent: 9.28 };
 
-/** Creates a receipt as PDF. A revision always yields the same bytes: its only timestamp is that of the payment. */
+/** Creates a receipt as PDF. The same receipt always has the same bytes: the only timestamp is that of the payment. */
 export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
   // Loading pdfkit takes about 100 ms, which must not delay startup.
   const { default: PdfDocument } = await import("pdfkit");

@@ -26,7 +26,7 @@ const day = 1_440 * minute;
 /** Milliseconds after the start of a checkout at which the processor is polled for its outcome. */
 export const checkDelays = [1, 5, 15, 60].map((minutes) => minutes * minute);
 
-/** Creates the jobs that poll the processor, in case webhooks are lost. */
+/** Creates the tasks that poll the card processor, in case webhooks are lost, and that end expired paid tiers. */
 export function createReconciliation(parts: ReconciliationParts): Pick<CreatedFeature, "jobs" | "dueTasks"> {
   const { db, clock, jobQueues, arrangements, processors } = parts;
   const { card, countsSandbox } = processors;

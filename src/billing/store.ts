@@ -46,7 +46,7 @@ export interface CardPrice {
   readonly sandbox: boolean;
 }
 
-/** Finds the price for a tier, interval and amount. */
+/** Finds the stored price with the given tier, interval, amount, currency and mode. */
 export function findPrice(db: Queryable, wanted: Omit<CardPrice, "id">): Promise<CardPrice | undefined> {
   const select = db.sql.selectFrom("card_prices").selectAll();
   return select
@@ -106,7 +106,7 @@ export function insertCheckout(
   );
 }
 
-/** Lists the checkouts of a customer that may still be open. */
+/** Lists the identifiers of a customer's checkouts that may still be open. */
 export async function listOpenCheckouts(db: Queryable, customerId: string, now: Date): Promise<string[]> {
   const select = db.sql.selectFrom("card_checkouts").select("id").where("customer_id", "=", customerId);
   return (await select.where("expires_at", ">", now).where("look_at", "is not", null).execute()).map(({ id }) => id);
@@ -130,12 +130,12 @@ export function findDueCheckouts(db: Queryable, now: Date) {
     .execute();
 }
 
-/** Sets when a checkout is polled next; null: never. */
+/** Sets when a checkout is polled next; null: never again. */
 export function setCheckAt(tx: Tx, id: string, checkAt: Date | null): void {
   tx.send(tx.sql.updateTable("card_checkouts").set({ look_at: checkAt }).where("id", "=", id));
 }
 
-/** Returns up to 100 customers not reconciled since a time, and marks them as reconciled now. */
+/** Marks up to 100 customers last reconciled at `since` or before as reconciled. Returns their identifiers. */
 export async function claimUnreconciled(tx: Tx, since: Date, now: Date, sandbox: boolean): Promise<string[]> {
   const due = sql`select id from card_customers where checked_at <= ${since} and sandbox = ${sandbox}
     order by checked_at limit 100 for update skip locked`;
@@ -159,7 +159,7 @@ export async function saveProcessorWebhook(
   return row !== undefined;
 }
 
-/** Deletes webhooks received before a time. Processors must no longer redeliver them. */
+/** Deletes records of webhooks received before a time, after which processors must not redeliver a webhook. */
 export async function deleteProcessorWebhooksBefore(db: Queryable, before: Date): Promise<void> {
   await db.sql.deleteFrom("processor_notices").where("received_at", "<", before).execute();
 }

@@ -4,7 +4,7 @@ interface Decimal {
   readonly scale: number;
 }
 
-/** Longer amounts do not occur in any currency. */
+/** A decimal number. Amounts with more than 30 digits on one side of the point do not occur in any currency. */
 const pattern = /^(\d{1,30})(?:\.(\d{1,30}))?$/;
 
 /** Decimal places of cryptocurrencies; the default is eight. */
@@ -24,7 +24,7 @@ function write({ digits, scale }: Decimal): string {
 
 const scaled = ({ digits, scale }: Decimal, to: number): bigint => digits * 10n ** BigInt(to - scale);
 
-/** Normalises a decimal number by removing trailing zeros. Throws if the text is not a decimal number. */
+/** Removes leading zeros and trailing decimal zeros. Throws if the text is not a decimal number. */
 export const plainDecimal = (text: string): string => write(parse(text));
 
 /** Compares two decimal numbers; negative if the first is less. */
@@ -41,7 +41,7 @@ export function addDecimals(left: string, right: string): string {
   return write({ digits: scaled(one, scale) + scaled(other, scale), scale });
 }
 
-/** Converts cents to a cryptocurrency at the price of one unit, rounded up to its smallest unit. */
+/** Converts cents to a cryptocurrency, rounded up to the smallest unit. `rate` is the price of one unit. */
 export function cryptoAmount(cents: number, rate: string, currency: string): string {
   const price = parse(rate);
   if (price.digits <= 0n) throw new Error("expected a positive price of the cryptocurrency");

@@ -1,7 +1,7 @@
 import { plainDecimal } from "./decimal.ts";
 import type { Transport } from "./transport.ts";
 
-/** Minutes for which an invoice can be paid, and for which the processor detects late payments. */
+/** Minutes. `open`: an invoice can be paid. `monitored`: after that, the processor detects late payments. */
 const minutes = { open: 60, monitored: 1_440 };
 
 /** An invoice of BTCPay Server. */
@@ -10,18 +10,18 @@ export interface Invoice {
   readonly storeId: string;
   readonly status: "New" | "Processing" | "Settled" | "Expired" | "Invalid";
   readonly amount: string;
-  /** Upper case. */
+  /** Upper-case code of the cryptocurrency. */
   readonly currency: string;
   readonly checkoutLink: string;
   /** Unix time in milliseconds. */
   readonly expiresAt: number;
 }
 
-/** Payment details of an invoice, and what was paid. */
+/** Payment details of an invoice, and the amount paid. */
 export interface InvoicePayment {
   readonly address: string;
   readonly uri: string;
-  /** Includes unconfirmed payments. */
+  /** Amount paid, including unconfirmed payments, as a decimal number. */
   readonly paid: string;
   readonly transactionIds: readonly string[];
 }

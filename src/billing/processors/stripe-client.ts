@@ -9,7 +9,7 @@ function loadStripe(): typeof Stripe {
   return createRequire(import.meta.url)("stripe");
 }
 
-/** Creates an HTTP client for Stripe's library that uses a transport, which limits time and size. */
+/** Creates an HTTP client for Stripe's library that sends requests by a transport. */
 function createHttpClient({ HttpClient, HttpClientResponse }: typeof Stripe, transport: Transport): Stripe.HttpClient {
   /** A response as Stripe's client expects it. */
   class Response extends HttpClientResponse {
@@ -38,7 +38,7 @@ function createHttpClient({ HttpClient, HttpClientResponse }: typeof Stripe, tra
       ...[, , path, method, headers, body]: Parameters<Stripe.HttpClient["makeRequest"]>
     ): Promise<Response> {
       const sent = Object.entries(headers as Headers).map(([name, value]) => [name, String(value)] as const);
-      // The transport sets the length of the body itself.
+      // The transport sets the content-length header itself.
       const own = sent.filter(([name]) => name.toLowerCase() !== "content-length");
       const request = { method, path, headers: Object.fromEntries(own), body: body ?? "" };
       return new Response(await transport(request));

@@ -28,8 +28,8 @@ const maxBytes = 1_048_576;
  * Creates an HTTP transport to the operator's processor. Redirects are rejected, because their target would receive the
  * keys.
  */
-export function httpTransport(base: string, way: OutgoingOptions = {}, timeoutMs = wholeMs): Transport {
-  const dispatcher = operatorDispatcher(base, way);
+export function httpTransport(base: string, outgoing: OutgoingOptions = {}, timeoutMs = wholeMs): Transport {
+  const dispatcher = operatorDispatcher(base, outgoing);
   return async ({ method, path, headers, body }) => {
     const response = await loadUndici().fetch(`${base}${path}`, {
       method,
