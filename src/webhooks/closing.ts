@@ -15,15 +15,15 @@ import { closeFailing, endpointsAreFailing, findFailing, findInactiveReason } fr
 /** Job kind that gives up the deliveries of inactive and deleted endpoints, with one queue partition per endpoint. */
 const closingJob = { kind: "webhook-closing" } as const;
 
-/** Deliveries given up per transaction. */
+/** Maximum deliveries given up per transaction. */
 const slice = 1_000;
 
 const second = 1_000;
 const hour = 3_600 * second;
 
 /**
- * An endpoint is deactivated after 5 days without a 2xx response, if its first and last failure are at least 12 hours
- * apart. A single incident is therefore not enough.
+ * Milliseconds. An endpoint is deactivated `forMs` after the first failure since its last 2xx response, if the first
+ * and the last failure are at least `apartMs` apart. A single incident is therefore not enough.
  */
 const failing = { forMs: 120 * hour, apartMs: 12 * hour };
 
@@ -43,7 +43,7 @@ export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "j
   const endSome = (endpointId: string) =>
     db.transaction(async (tx) => {
       const reason = await findInactiveReason(tx, endpointId);
-      // The endpoint may have been activated again since.
+      // The endpoint was activated again after the job was scheduled.
       if (!reason) return 0;
       const jobs = await jobQueues.drop<DeliveryJob>(tx, deliveryJob, endpointId, slice);
       giveUp(
@@ -64,7 +64,9 @@ export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "j
   });
 }
 
-/** Creates the task that deactivates endpoints that have failed for too long, and mails the managers of their accounts. */
+/**
+ * Creates the task that deactivates endpoints that have failed for too long, and mails the managers of their accounts.
+ */
 export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: ClosingParts): DueTask {
   async function mailManagers(tx: Tx, accountId: string, url: string): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);

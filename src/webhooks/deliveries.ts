@@ -18,7 +18,10 @@ const minute = 60_000;
 /** Milliseconds before attempts 2 to 6, from the end of the previous attempt. */
 const schedule = [1, 5, 15, 30, 60].map((minutes) => minutes * minute);
 
-/** Concurrent deliveries per endpoint, so that a slow endpoint does not receive its events one by one. */
+/**
+ * Maximum concurrent deliveries per endpoint. More than 1, so that a slow endpoint does not receive its events one by
+ * one.
+ */
 const width = 8;
 
 /** Timeout of a job in milliseconds, longer than the sender's own timeout of 15 s. */
@@ -54,7 +57,10 @@ export function createDeliveries({ db, clock, sealer, sender, notices }: Deliver
     return sender.send({ url, secrets, event: { id, type, createdAt, body } }, signal);
   }
 
-  /** Returns what to record after an attempt. A test has a single attempt, and does not affect its endpoint's state. */
+  /**
+   * Returns what to record after an attempt. A test has a single attempt, and does not affect the failure counts of its
+   * endpoint.
+   */
   function settlementOf(delivery: DeliveryToSend, number: number, answer: DeliveryResponse): Settlement {
     const { id, endpoint_id: endpointId, is_test: isTest } = delivery;
     const { status = 0, error } = answer;
@@ -79,7 +85,7 @@ export function createDeliveries({ db, clock, sealer, sender, notices }: Deliver
 
   async function run({ data, attempt }: Job<DeliveryJob>, signal: AbortSignal): Promise<Settlement> {
     const delivery = await readDeliveryToSend(db, data.deliveryId);
-    // The delivery was cleared, or settled by an attempt whose gateway crashed before it completed the job.
+    // The delivery was deleted, given up or replayed, or settled by another run of this job.
     if (!delivery || delivery.status === "delivered" || delivery.status === "dlq") return nothing;
     const obstacle = obstacleTo(delivery);
     const settlement = obstacle

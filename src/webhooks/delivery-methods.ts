@@ -45,7 +45,7 @@ const deliveryId = idPattern("dlv");
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
 export function createDeliveryMethods({ db, clock, jobQueues }: DeliveryParts) {
-  /** Locks an active endpoint. Throws `not-found` or `conflict`. */
+  /** Locks and returns an endpoint. Throws `not-found`, or `conflict` if the endpoint is not active. */
   async function lockActive(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {
     const row = await lockEndpoint(tx, { id, accountId: principal.accountId });
     if (!row) throw noEndpoint();
@@ -88,7 +88,7 @@ export function createDeliveryMethods({ db, clock, jobQueues }: DeliveryParts) {
     return create(ListWebhookDeliveriesResponseSchema, { data: rows.map(toDeliveryMessage), ...position });
   }
 
-  /** Finds a delivery that can be replayed. Throws `not-found` or `conflict`. */
+  /** Finds a delivery to replay. Throws `not-found`, or `conflict` for a test or if the event log lost the event. */
   async function findReplayable(tx: Tx, { principal }: Call, id: string): Promise<DeliveryRow> {
     const original = await findDelivery(tx, { id, accountId: principal.accountId });
     if (!original) throw fail("not-found", {}, { detail: "no delivery has this id" });

@@ -11,7 +11,7 @@ export interface DeliveryJob {
 
 /**
  * Queues deliveries of events, replays and tests. Events of one subject reach an endpoint in order; replays and tests
- * are unordered. The owner of a job is its account.
+ * are unordered. The account is the owner of each job.
  */
 export function queueDeliveries(jobQueues: JobQueues, tx: Tx, deliveries: readonly NewDelivery[]): void {
   if (deliveries.length === 0) return;

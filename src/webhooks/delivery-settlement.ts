@@ -52,7 +52,7 @@ export interface AttemptRecord {
   readonly attempt: StoredAttempt;
   readonly status: DeliveryStatus;
   readonly at: Date;
-  /** When the next attempt is due. */
+  /** When the next attempt is due; undefined if there is none. */
   readonly next?: Date | undefined;
 }
 
@@ -65,7 +65,7 @@ export function recordAttempt(tx: Tx, id: string, { attempt, status, at, next }:
   tx.sendNamed(attemptStatement, [id, status, JSON.stringify([attempt]), next ?? null, deliveredAt]);
 }
 
-/** Records that deliveries are given up, and why. */
+/** Moves open deliveries to `dlq` with a reason, such as `endpoint_inactive`. */
 export function giveUp(tx: Tx, ids: readonly string[], reason: string): void {
   tx.sendNamed(giveUpStatement, [ids, reason]);
 }
@@ -73,7 +73,7 @@ export function giveUp(tx: Tx, ids: readonly string[], reason: string): void {
 /** Maximum deliveries given up in the transaction that changes an endpoint. */
 const maxAbandoned = 1_000;
 
-/** Gives up the first open deliveries of a locked endpoint. */
+/** Gives up the oldest 1,000 open deliveries of a locked endpoint. */
 export function giveUpOpen(tx: Tx, endpointId: string, reason: string): void {
   tx.sendNamed(giveUpOpenStatement, [endpointId, reason, maxAbandoned]);
 }
@@ -83,7 +83,7 @@ export function recordEndpointSuccess(tx: Tx, id: string): void {
   tx.sendNamed(successStatement, [id]);
 }
 
-/** Records a failed attempt of an endpoint. Each delivery counts once, by its first attempt. */
+/** Records a failed attempt of an endpoint. A delivery counts as one failure, by its first attempt. */
 export function recordEndpointFailure(tx: Tx, id: string, { at, isFirst }: { at: Date; isFirst: boolean }): void {
   tx.sendNamed(failureStatement, [id, at, isFirst ? 1 : 0]);
 }

@@ -28,7 +28,7 @@ const insertStatement: NamedStatement = {
     )`,
 };
 
-/** Inserts deliveries whose first attempt is due now, in a statement sent before the commit. */
+/** Inserts deliveries whose first attempt is due at their creation. The statement is sent before the commit. */
 export function insertDeliveries(tx: Tx, deliveries: readonly NewDelivery[]): void {
   const rows = deliveries.map((delivery) => ({
     id: delivery.id,
@@ -53,7 +53,7 @@ export interface DeliveryToSend {
   readonly event_type: string;
   readonly status: DeliveryStatus;
   readonly is_test: boolean;
-  /** Time of the event; null if the event log no longer has the event. */
+  /** Time of the event, or of the test; null if the event log no longer has the event. */
   readonly event_created_at: Date | null;
   /** `data` of the event; null if the event log no longer has the event. */
   readonly data: Record<string, never> | null;
@@ -77,13 +77,13 @@ const toSendStatement: NamedStatement = {
     where d.id = $1`,
 };
 
-/** Reads the data for an attempt; undefined if the delivery was cleared. */
+/** Reads the data for an attempt; undefined if the delivery was deleted. */
 export async function readDeliveryToSend(db: Queryable, id: string): Promise<DeliveryToSend | undefined> {
   const [row] = await db.named<DeliveryToSend>(toSendStatement, [id]);
   return row;
 }
 
-/** Finds a delivery of an account whose endpoint exists. */
+/** Finds a delivery of an account. Returns undefined if its endpoint was deleted. */
 export async function findDelivery(
   db: Queryable,
   { id, accountId }: { readonly id: string; readonly accountId: string },
@@ -102,7 +102,7 @@ export interface DeliveryListQuery {
   readonly endpointId: string;
   readonly status: DeliveryStatus | undefined;
   readonly eventType: string | undefined;
-  /** Returns only deliveries older than this identifier. */
+  /** Identifier of a delivery. Only older deliveries are listed. */
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -139,7 +139,10 @@ const takeFailedStatement: NamedStatement = {
 /** Fields that a replay copies from its original. */
 export type ReplayedDelivery = Pick<DeliveryRow, "id" | "event_id" | "event_type" | "subject">;
 
-/** Marks deliveries in `dlq` as replayed, oldest first, and returns them in order. */
+/**
+ * Marks up to `limit` deliveries in `dlq` as replayed, and returns these deliveries, oldest first. Skips tests,
+ * deliveries that were replayed before, and deliveries whose event is no longer in the event log.
+ */
 export async function takeFailed(
   tx: Tx,
   { endpointId, from, at, limit }: { endpointId: string; from: string; at: Date; limit: number },

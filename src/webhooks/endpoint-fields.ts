@@ -12,7 +12,7 @@ export interface EndpointFields {
 
 const everything = "*";
 
-/** Validates the subscribed event types; an empty list subscribes to all. */
+/** Returns the subscribed event types; an empty list becomes `*`, all types. Throws `validation-failed`. */
 export function readEventTypes(events: readonly string[]): string[] {
   if (events.length === 0 || (events.length === 1 && events[0] === everything)) return [everything];
   const unknown = events.findIndex((type) => !subscribableTypes.has(type));
@@ -21,7 +21,10 @@ export function readEventTypes(events: readonly string[]): string[] {
   throw failFields("validation-failed", { [`events[${unknown}]`]: words });
 }
 
-/** Reads the changes of an update, as named by its mask; fields without a value are cleared. */
+/**
+ * Returns the fields that the mask of an update names. Without a value, `description` is cleared and `events` becomes
+ * all types. Throws `validation-failed` if `url` or `active` has no value.
+ */
 export function readChanges({ updateMask, ...request }: UpdateWebhookRequest): Partial<EndpointFields> {
   const paths = new Set(updateMask?.paths);
   const { url, events, description, active } = request;

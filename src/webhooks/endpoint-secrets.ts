@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { isKeyLost, type Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { secretMark } from "./webhook-signature.ts";
 
-/** Bytes of a secret after its prefix: 32 characters of base64. */
+/** Random bytes of a secret, which are 32 characters of base64. */
 const secretBytes = 24;
 
 const prefixLength = 12;
@@ -15,7 +15,7 @@ export function newEndpointSecret(): string {
   return `${secretMark}${randomBytes(secretBytes).toString("base64")}`;
 }
 
-/** Prefix that identifies a secret to people. */
+/** Returns the first characters of a secret, by which people recognise the secret. */
 export function secretPrefixOf(secret: string): string {
   return secret.slice(0, prefixLength);
 }
@@ -34,8 +34,8 @@ export interface SealedSecrets {
 }
 
 /**
- * Decrypts the secrets that sign at a time, newest first. Omits the previous secret if its encryption key is lost. Returns
- * none if the key of the newest secret is lost, so deliveries fail until the secret is rotated.
+ * Decrypts the secrets that sign at `now`, newest first. Omits the previous secret if its encryption key is lost.
+ * Returns an empty list if the key of the newest secret is lost, so deliveries fail until the secret is rotated.
  */
 export function openSecrets(sealer: Sealer, row: SealedSecrets, now: number): string[] {
   const isGrace = row.grace_expires_at !== null && row.grace_expires_at.getTime() > now;

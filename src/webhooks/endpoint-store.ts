@@ -64,7 +64,7 @@ export async function lockEndpoint(tx: Tx, endpoint: EndpointId): Promise<Endpoi
 export interface EndpointListQuery {
   readonly accountId: string;
   readonly active: boolean | undefined;
-  /** Returns only endpoints older than this identifier. */
+  /** Identifier of an endpoint. Only older endpoints are listed. */
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -87,7 +87,7 @@ export async function updateEndpoint(tx: Tx, id: string, changes: EndpointChange
   return selectEndpoints(tx).where("id", "=", id).executeTakeFirstOrThrow();
 }
 
-/** Deletes an endpoint with its counts. Its deliveries become inaccessible, and are cleared later. */
+/** Deletes an endpoint with its counts. Its deliveries become inaccessible, and are deleted when 30 days old. */
 export async function deleteEndpoint(tx: Tx, id: string): Promise<void> {
   await tx.sql.deleteFrom("webhook_endpoints").where("id", "=", id).execute();
 }
@@ -121,22 +121,22 @@ export async function findInactiveReason(tx: Tx, id: string): Promise<ReturnType
   return inactiveReason((await select.executeTakeFirst())?.active ?? null);
 }
 
-/** A partial index serves this condition, because few endpoints fail. */
+/** Condition of `findFailing`. Uses the partial index `webhook_endpoints_failing`. */
 const hasFailed = (since: Date, apartMs: number) =>
   sql<boolean>`active and failing_since <= ${since}
     and last_failure_at >= failing_since + ${apartMs} * interval '1 millisecond'`;
 
-/** Condition: `findFailing` finds an endpoint. */
+/** Condition: `findFailing` would return at least one endpoint. */
 export const endpointsAreFailing = (since: Date, apartMs: number): RawBuilder<SqlBool> =>
   sql`exists (select from webhook_endpoints where ${hasFailed(since, apartMs)})`;
 
-/** Finds active endpoints that have failed since a time, with first and last failure at least `apartMs` apart. */
+/** Finds active endpoints whose first failure was at `since` or before, and the last at least `apartMs` later. */
 export async function findFailing(db: Queryable, since: Date, apartMs: number): Promise<string[]> {
   const select = db.sql.selectFrom("webhook_endpoints").select("id").where(hasFailed(since, apartMs));
   return (await select.execute()).map(({ id }) => id);
 }
 
-/** Deactivates a failing endpoint; undefined if it no longer meets the conditions. */
+/** Deactivates an endpoint. Returns undefined if the endpoint no longer meets the condition of `findFailing`. */
 export async function closeFailing(
   tx: Tx,
   { id, since, at, apartMs }: { id: string; since: Date; at: Date; apartMs: number },

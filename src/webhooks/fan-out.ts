@@ -27,18 +27,18 @@ const commitAsynchronously: NamedStatement = {
 /** Consumer name in the event log. */
 export const fanOutConsumer = "webhooks";
 
-/** Events per transaction. */
+/** Maximum events per transaction. */
 const batch = 250;
 
 /**
- * Maximum deliveries queued in the transaction that reads their events, per account and in total. Thousands take a
- * second, during which no other events are processed, so larger accounts are deferred.
+ * Maximum deliveries queued in the transaction that reads their events, per account and in total. Queueing thousands
+ * takes a second, in which no other events are processed, so larger accounts are deferred.
  */
 const maxAtOnce = { ofAccount: 16, inAll: 100 };
 
 /**
- * Job kind of deferred deliveries. Each account has its own queue partition, so that accounts take turns and each keeps
- * the order of its events.
+ * Job kind of deferred deliveries. Each account has its own queue partition, so that accounts alternate and the events
+ * of each account keep their order.
  */
 const laterFanOutJob = { kind: "webhook-fan-out" } as const;
 
@@ -101,8 +101,8 @@ function queueAccountEvents(
 }
 
 /**
- * Creates the job kind that queues deferred deliveries. The job must not fail, because a retry would break the order,
- * so its data is complete.
+ * Creates the job kind that queues deferred deliveries. The job has no retries, because a retry would break the order
+ * of events. It needs no data besides its own, so that it cannot fail for lack of data.
  */
 export function createLaterFanOut(parts: FanOutParts): JobKind<DeferredEvents> {
   return defineJob({
@@ -140,7 +140,7 @@ export function createFanOut(parts: FanOutParts): FanOut {
     ]);
     const [now, later]: [AccountEvents[], AccountEvents[]] = [[], []];
     let all = 0;
-    // Accounts with few deliveries come first, so that they do not wait for larger accounts.
+    // Accounts with few deliveries come first, so that larger accounts do not use up `maxAtOnce.inAll`.
     for (const own of groupByAccount(subscribable, subscribers).toSorted(
       (a, b) => countDeliveries(a) - countDeliveries(b),
     )) {

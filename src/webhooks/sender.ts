@@ -29,7 +29,7 @@ export interface DeliveryResponse {
   readonly durationMs: number;
   /** The event counts as delivered if the status is 2xx. */
   readonly status?: number;
-  /** First 200 bytes of the response body, as text without NUL and invalid UTF-8. */
+  /** First 200 bytes of the response body as text. U+FFFD replaces NUL and invalid UTF-8. */
   readonly body?: string;
   /** Why there was no complete response. */
   readonly error?: FetchFaultReason | "secret_unreadable";
@@ -39,7 +39,7 @@ export interface DeliveryResponse {
 export interface Sender extends Part {
   /** Throws `bad-request` if the URL is not allowed. A host name that does not resolve yet is accepted. */
   check(url: string): Promise<void>;
-  /** Signs and sends an event once. Throws only the signal's reason. */
+  /** Signs and sends an event once. Returns faults of the network as `error`. Throws the reason of the signal. */
   send(attempt: DeliveryAttempt, signal: AbortSignal): Promise<DeliveryResponse>;
   /** Closes all connections. */
   stop(): void;
@@ -48,7 +48,7 @@ export interface Sender extends Part {
 export interface SenderOptions extends Pick<SafeFetchOptions, "resolve" | "ca" | "proxy"> {
   readonly config: Pick<Config, "webhookAllow">;
   readonly clock?: Clock;
-  /** Timeout of a whole exchange in milliseconds. */
+  /** Maximum milliseconds of an attempt. Default: 15 s. */
   readonly timeoutMs?: number;
 }
 
@@ -128,7 +128,7 @@ async function readBeginning({ body, cancel }: FetchAnswer): Promise<Pick<Delive
   }
 }
 
-/** Decodes UTF-8 without a truncated last character. PostgreSQL cannot store NUL. */
+/** Decodes UTF-8 without a truncated last character. Replaces NUL, which PostgreSQL cannot store. */
 function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes, { stream: true }).replaceAll("\0", "\uFFFD");
 }

@@ -48,7 +48,7 @@ const max = { active: 10, all: 100 };
 
 const endpointId = idPattern("whk");
 
-/** Scope needed to decide where events are sent and how they are signed. */
+/** Scope needed to change the URL or the secret of an endpoint. */
 const secretGrant = { scopes: ["webhooks:write"] };
 
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
@@ -115,7 +115,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
         endDeliveries(jobQueues, tx, id);
       }
       call.audit(tx, { subject: id, data: { changed: Object.keys(changes) } });
-      // Reread, because the counts changed when the deliveries ended.
+      // Reread, because the counts changed when open deliveries were given up.
       return toEndpointMessage(isClosed ? await lockOwn(tx, call, id) : row, now.getTime());
     });
   }

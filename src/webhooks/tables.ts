@@ -48,7 +48,7 @@ export interface StoredAttempt {
   readonly error?: string;
 }
 
-/** Deliveries of events to endpoints. Their identifiers sort by time, for listing and clearing the log. */
+/** Deliveries of events to endpoints. Identifiers sort by time, for listing and deleting. */
 export interface WebhookDeliveriesTable {
   id: string;
   endpoint_id: string;

@@ -9,7 +9,7 @@ export interface Signed {
   readonly id: string;
   /** The exact body of the request. */
   readonly body: string;
-  /** Seconds since the Unix epoch when the request is sent. Receivers reject requests older than 300 s. */
+  /** Seconds since the Unix epoch when the request is sent. Receivers should reject requests older than 300 s. */
   readonly timestamp: number;
 }
 
