@@ -26,7 +26,10 @@ export interface FirstOwner {
 export interface FirstRun {
   /** Returns whether the developer account has no owner. */
   isOpen(): Promise<boolean>;
-  /** Creates the owner and a login. Throws `conflict` if the account has an owner. */
+  /**
+   * Creates the owner and a login. Throws `conflict` if the account has an owner, `email-already-registered` if the
+   * address has a user, and `validation-failed`.
+   */
   makeOwner(call: Pick<Call, "requestId" | "clientAddress" | "header">, owner: FirstOwner): Promise<IssuedTokens>;
 }
 
@@ -56,7 +59,7 @@ export function createFirstRun({ db, ids, clock, passwords, logins, audit }: Fir
       const passwordHash = await passwords.hash(owner.password, call.clientAddress);
       return db.transaction(async (tx) => {
         const accountId = await findDeveloperAccount(tx);
-        // Concurrent requests wait here, and then find the owner.
+        // A concurrent request waits for this lock, and is rejected because the account then has an owner.
         await lockAccount(tx, accountId);
         if (await hasOwner(tx, accountId)) throw taken();
         const now = new Date(clock.now());

@@ -25,7 +25,10 @@ export interface LinkRequest {
  */
 export interface LinkRequests {
   request(request: LinkRequest): Promise<void>;
-  /** Like `request`, for a client that claims to be the user. Throws `rate-limited`, also for an unknown address. */
+  /**
+   * Like `request`, for a client that claims to be the user. Throws `rate-limited` after too many requests for the
+   * address, whether or not the address has a user.
+   */
   requestAsUser(request: LinkRequest & { readonly client: Client }): Promise<void>;
   /** Job kinds that send the links. */
   readonly jobKinds: readonly JobKind<LinkRequest>[];

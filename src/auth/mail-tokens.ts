@@ -20,7 +20,7 @@ export const validFor: Readonly<Record<MailTokenKind, number>> = {
 /** Characters of a token, with 5 random bits each: 200 bits. */
 const tokenLength = 40;
 
-/** The mailbox that a link was sent to. */
+/** The user and mailbox that a link was sent to, and what the link concerns. */
 export interface MailTokenOwner {
   readonly userId: string;
   readonly email: string;
@@ -64,7 +64,7 @@ export async function findMailToken(
 
 /**
  * Uses up a token; only one of several concurrent calls succeeds. The other calls do not wait for the commit, because
- * hundreds of waiting calls would hold every connection. Throws `invalid-auth-token`.
+ * hundreds of waiting calls would hold every database connection. Throws `invalid-auth-token`.
  */
 export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, now: number): Promise<MailTokenOwner> {
   const row = await tx.sql

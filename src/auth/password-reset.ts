@@ -25,8 +25,8 @@ export function createPasswordReset(parts: AuthServiceParts) {
     await db.transaction(async (tx) => {
       const { userId } = await useMailToken(tx, "password-reset", token, now);
       const user = await verify(tx, call, { userId, passwordHash: null });
-      // The device becomes known, so that the owner of the mailbox can log in even if others have exhausted the attempt
-      // limit.
+      // Records the network as known, so that the owner of the mailbox can log in even if other networks have used up
+      // the shared attempts.
       await recordDevice(tx, { userId, network, family }, new Date(now));
       for (const { accountId } of await listMemberships(tx, userId))
         audit.record(tx, { accountId, actor: userActor(user), action: "user.reset_password", subject: userId, call });

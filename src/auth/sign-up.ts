@@ -19,7 +19,10 @@ import { clientOf } from "./logins/client.ts";
 import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
 import { createVerification } from "./verification.ts";
 
-/** Hourly limits: sign-ups per network, because they disclose whether an address has a user; and mails per address. */
+/**
+ * Maximum per hour. `signUps`: per network, because the response discloses whether an address has a user. `mails`:
+ * repeated verification mails per address.
+ */
 const max = { signUps: 100, mails: 5 };
 
 const alreadyRegistered =
@@ -38,9 +41,9 @@ export function createSignUp(parts: AuthServiceParts) {
   }
 
   /**
-   * Rejects a sign-up whose address is already in use, and repeats the verification mail, which may have been lost.
-   * Mails are limited, so that a mailbox cannot be flooded. Neither text nor timing discloses whether the address is
-   * verified.
+   * Throws `email-already-registered` for an address that has a user or a pending sign-up. Requests the verification
+   * mail again, which may have been lost. Mails are limited, so that a mailbox cannot be flooded. Neither text nor
+   * timing discloses whether the address is verified.
    */
   async function rejectRepeated(email: string): Promise<never> {
     await contestSignUp(db, email);

@@ -15,10 +15,10 @@ interface MailTokensTable {
   hash: Buffer;
   kind: MailTokenKind;
   user_id: string;
-  /** Address the mail was sent to; following the link proves access to it. */
+  /** Address that the mail was sent to. Use of the token proves access to that mailbox. */
   email: string;
   expires_at: Date;
-  /** The login that requested the link. */
+  /** The login that requested the link, if any. */
   login_id: Generated<string | null>;
   /** The account that the link concerns, if any. */
   account_id: Generated<string | null>;

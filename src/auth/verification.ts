@@ -12,8 +12,8 @@ export interface VerificationRequest extends Pick<Verification, "passwordHash"> 
 }
 
 /**
- * Creates the function that verifies the address of a user who followed a link. Throws `invalid-auth-token` if the user
- * no longer exists.
+ * Creates the function that verifies the address of a user who followed a link. The function throws
+ * `invalid-auth-token` if the user no longer exists.
  */
 export function createVerification({
   ids,
@@ -39,7 +39,7 @@ export function createVerification({
         audit.record(tx, { ...accepted, actor: userActor(user), call });
       }
     }
-    // If the invite has expired, the user has no account, and can be invited again.
+    // If the invite is no longer open, the user has no account, and can be invited again.
     if (inviteHash) await invites.acceptOpen(tx, call, userId, inviteHash);
     return user;
   };

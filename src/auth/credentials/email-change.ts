@@ -39,7 +39,7 @@ export interface EmailChangeParts extends Pick<PlatformParts, "db" | "bus" | "cl
   readonly audit: AuditLog;
 }
 
-/** Hourly limit of mails that a user causes, and that an address receives. */
+/** Maximum requests per hour by a user, and for a new address, because each request sends a mail. */
 const maxMails = 5;
 
 /** Creates the methods that change a user's address. */
@@ -47,7 +47,7 @@ export function createEmailChange(parts: EmailChangeParts) {
   const { db, bus, clock, throttles, provePassword, logins, mailer, audit } = parts;
   const mails = createAuthMails(mailer);
 
-  /** Changes the address of a user who has proven access to its mailbox. Returns the previous row. */
+  /** Changes the address of a user to `email`, after proof of access to that mailbox. Returns the previous row. */
   async function move(
     tx: Tx,
     call: Call,

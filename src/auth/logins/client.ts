@@ -12,7 +12,7 @@ export interface Client {
 
 const longestUserAgent = 300;
 
-/** Browsers by a token that only they send; order matters, because most also send the tokens of others. */
+/** Tokens of browsers in user agents. A browser also sends tokens of later browsers, so the first match applies. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "CrOS", "Linux"];
 

@@ -28,8 +28,8 @@ export function newSecrets(): PairSecrets {
 }
 
 /**
- * Derives the secrets of the next pair from the spent token and a seed, so that a client can repeat a request whose
- * response was lost. The service stores only the seed, and the client the token; neither suffices alone.
+ * Derives the secrets of the next pair from the secret of the spent refresh token and a seed, so that a client can
+ * repeat a request whose response was lost. The service stores only the seed, and the client only the token.
  */
 export function nextSecrets(spent: string, seed: Uint8Array): PairSecrets {
   const derive = (what: string): string => base32Text(new Uint8Array(hkdfSync("sha256", spent, seed, what, 40)));

@@ -24,7 +24,7 @@ import {
 
 const day = 86_400_000;
 
-/** Milliseconds. Within `repeat`, a client can request a lost refresh response again. */
+/** Milliseconds. `login`: maximum age of a login. `repeat`: a client can request a lost refresh response again. */
 const lifetimes = { access: 900_000, refresh: 30 * day, login: 180 * day, repeat: 10_000 };
 
 export interface IssuedTokens {
@@ -55,15 +55,15 @@ export interface Logins {
   /** Creates a login. Throws `forbidden` if the account is disabled or the user is not a member. */
   open(tx: Tx, request: LoginRequest): Promise<OpenedLogin>;
   /**
-   * Continues a login with its refresh token. Throws `invalid-auth-token`. Reusing a spent token also ends the login,
-   * except for a prompt retry whose new pair is unused.
+   * Continues a login with its refresh token. Throws `invalid-auth-token`, or `forbidden` like `open`. Reusing a spent
+   * token ends the login, except for a retry within 10 s while the new pair is unused.
    */
   refresh(refreshToken: string, accountId: string | undefined): Promise<IssuedTokens>;
   /** Ends logins on every gateway after the commit, and returns their identifiers. */
   end(tx: Tx, logins: LoginsToEnd): Promise<string[]>;
   /** Lists the active logins of a user, newest first. */
   list(query: { userId: string; before: string | undefined; limit: number }): ReturnType<typeof listLogins>;
-  /** Records a second factor check for a token pair. The pair's successors inherit the check. */
+  /** Records when the user passed a check of the second factor. The successors of the token pair inherit the time. */
   stepUp(tx: Tx, login: Pick<LoginPrincipal, "tokenId" | "loginId">, at: Date): Promise<void>;
   /** Deletes expired logins and tokens. */
   sweep(): Promise<void>;
@@ -131,7 +131,7 @@ export function createLogins(parts: Pick<PlatformParts, "db" | "bus" | "ids" | "
     };
   }
 
-  /** Spends a refresh token for the next pair; undefined if a concurrent request has just spent it. */
+  /** Spends a refresh token for the next pair. Returns undefined if a concurrent request has spent the token. */
   async function rotate(
     secret: string,
     pair: Pair,

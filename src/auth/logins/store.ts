@@ -52,7 +52,7 @@ export async function insertPair(tx: Tx, pair: NewPair): Promise<void> {
   await tx.sql.insertInto("login_tokens").values(pair).execute();
 }
 
-/** Finds a token pair whose login is active. */
+/** Finds a token pair whose login was not ended. */
 export async function findPair(db: Queryable, id: string) {
   return await db.sql
     .selectFrom("login_tokens as t")
@@ -65,7 +65,7 @@ export async function findPair(db: Queryable, id: string) {
     .executeTakeFirst();
 }
 
-/** Spends the refresh token of a pair. Returns its second factor time, or undefined if the token was already spent. */
+/** Spends the refresh token of a pair. Returns undefined if the token was already spent. */
 export async function spendPair(
   tx: Tx,
   id: string,
@@ -80,7 +80,7 @@ export async function spendPair(
     .executeTakeFirst();
 }
 
-/** Records a second factor check for a token pair. */
+/** Records when the user of a token pair passed a check of the second factor. */
 export async function stepUpPair(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("login_tokens").set({ stepped_up_at: at }).where("id", "=", id).execute();
 }
@@ -90,7 +90,7 @@ export async function touchLogin(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("logins").set({ last_used_at: at }).where("id", "=", id).execute();
 }
 
-/** Selects logins of a user to end: one, all, or all but one. */
+/** Logins of a user to end: the login `id`, or all logins but `except`, or all logins. */
 export interface LoginsToEnd {
   readonly userId: string;
   readonly id?: string;
@@ -135,7 +135,7 @@ export async function listLogins(
     .execute();
 }
 
-/** Deletes expired tokens, and logins that were not refreshed within the lifetime of a refresh token. */
+/** Deletes tokens that expired before `now`, and logins that were last refreshed before `oldest`. */
 export async function deleteExpired(db: Queryable, { now, oldest }: { readonly now: Date; readonly oldest: Date }) {
   await db.sql.deleteFrom("login_tokens").where("refresh_expires_at", "<", now).execute();
   await db.sql.deleteFrom("logins").where("last_used_at", "<", oldest).execute();
@@ -148,7 +148,7 @@ export interface LoginDevice {
   readonly family: string;
 }
 
-/** Records a login with a device. Returns whether the login is the user's first, and whether the device is new. */
+/** Records a device. Returns whether the device is the user's first, and whether the device is new for the user. */
 export async function recordDevice(
   tx: Tx,
   device: LoginDevice,
@@ -169,7 +169,7 @@ export async function recordDevice(
   return { isFirst: row?.had !== true, isNew: row?.known !== true };
 }
 
-/** Returns whether a user has logged in from a network since a time; false for an unknown user. */
+/** Returns whether a device of the user was recorded in a network since a time; false for an unknown user. */
 export async function isKnownNetwork(
   db: Queryable,
   { userId, network }: { readonly userId: string | undefined; readonly network: string },

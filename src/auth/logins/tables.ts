@@ -26,7 +26,7 @@ interface LoginTokensTable {
   stepped_up_at: Date | null;
   /** When the refresh token was used. */
   spent_at: Date | null;
-  /** The pair for which the refresh token was used. */
+  /** The pair that replaced this pair when the refresh token was used. */
   successor_id: string | null;
   /** Together with the spent refresh token, recreates the secrets of the successor. */
   seed: Buffer | null;

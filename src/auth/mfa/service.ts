@@ -133,7 +133,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
         const hashes = recoveryCodes.map((each) => hashRecoveryCode(seed, each));
         await replaceRecoveryCodes(tx, user.id, hashes);
         await logins.stepUp(tx, login, new Date(now));
-        // From now on, every login of the user needs the second factor, so cached bearers are dropped.
+        // Cached bearers still state that the user has no second factor.
         tx.afterCommit(() => bus.publish("bearer-changed", user.id));
         call.audit(tx, { subject: user.id });
         await mailer.send(tx, factorMail("enrolled", user));

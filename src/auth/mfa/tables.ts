@@ -3,7 +3,7 @@ import type { Migrations } from "../../platform/postgres/schema.ts";
 /** Recovery codes for users who have lost their app; single use. */
 interface RecoveryCodesTable {
   user_id: string;
-  /** HMAC under the encrypted seed: a code has 50 random bits, so the table alone does not allow guessing. */
+  /** HMAC with the seed as key. A code has only 50 random bits: without the key, codes could be guessed offline. */
   hash: Buffer;
 }
 

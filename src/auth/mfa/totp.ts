@@ -2,12 +2,12 @@ import { createHmac, randomBytes } from "node:crypto";
 import { HOTP, Secret, TOTP } from "otpauth";
 import { randomText } from "../../platform/ids.ts";
 
-/** Seconds of a time step; all apps use this value (RFC 6238). */
+/** Seconds of a time step: the default of RFC 6238, which all authenticator apps support. */
 const period = 30;
-/** Digits of a code; all apps use this value. */
+/** Digits of a code, which all authenticator apps support. */
 const digits = 6;
 
-/** Bytes of a seed: the length of a SHA-1 hash, as RFC 4226 requires. */
+/** Bytes of a seed: the length of a SHA-1 hash, as RFC 4226 recommends. */
 const seedBytes = 20;
 
 const recoveryCodeCount = 10;

@@ -9,7 +9,10 @@ export interface ClientCredentials {
 
 const basic = /^Basic +(.*)$/i;
 
-/** Reads the client from the header (HTTP Basic) or the body. Throws if both are present (RFC 6749, 2.3). */
+/**
+ * Reads the client's credentials from the header (HTTP Basic) or the body. Throws if there are none, or if a header
+ * comes with a secret or another client id in the body (RFC 6749, 2.3).
+ */
 export function readClient(call: Pick<Call, "header">, { clientId, clientSecret }: TokenRequest): ClientCredentials {
   const [, encoded] = basic.exec(call.header("authorization") ?? "") ?? [];
   if (encoded === undefined) {

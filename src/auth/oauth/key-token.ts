@@ -28,7 +28,7 @@ function toCredential(row: KeyTokenRow, key: Credential): Credential {
   };
 }
 
-/** Creates the bearer kind of tokens from the token endpoint. */
+/** Creates the bearer kind of OAuth access tokens for API keys. */
 export function keyTokenBearers(db: Database): BearerKind {
   const keys = keyBearers(db);
   return {

@@ -5,7 +5,10 @@ import { randomText } from "../../platform/ids.ts";
 import { createQueueBounds } from "./queue-bounds.ts";
 import { createStrengthJudge, type StrengthJudge } from "./strength.ts";
 
-/** argon2id with 19 MiB, two passes, parallelism 1: the minimum of OWASP's password storage cheat sheet; 7 ms. */
+/**
+ * argon2id with 19 MiB, two passes, parallelism 1: the minimum of OWASP's password storage cheat sheet. A hash takes 7
+ * ms.
+ */
 const owaspCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 export interface PasswordOptions {
@@ -20,13 +23,13 @@ const atOnce = 4;
 /** Limits of the wait queue; the last waiter in the queue waits about one second. */
 const maxWaiting = { all: 250, ofAddress: 50 };
 
-/** Minimum zxcvbn score; 3 means more than 10^8 guesses against a stolen hash. */
+/** Minimum zxcvbn score. At 3, more than 10^8 guesses are needed to find the password of a stolen hash. */
 const minScore = 3;
 
 /** Maximum characters to judge, because the time grows faster than their number. */
 const maxJudged = 64;
 
-/** Texts of zxcvbn's warnings. */
+/** Texts for zxcvbn's warnings. Other warnings have no text. */
 const warnings: Readonly<Record<string, string>> = {
   topTen: "it is one of the most common passwords",
   topHundred: "it is one of the most common passwords",

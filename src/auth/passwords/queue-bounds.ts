@@ -4,15 +4,15 @@ import { fail } from "../../platform/errors.ts";
 interface QueueBoundsOptions {
   /** Maximum number of waiting passwords. */
   readonly all: number;
-  /** Maximum per client address, so that one address cannot fill the queue. */
+  /** Maximum per IPv4 address or IPv6 /64 of clients, so that one client cannot fill the queue. */
   readonly ofAddress: number;
   /** Plural noun for the error text. */
   readonly what: string;
 }
 
 /**
- * Creates a counter of waiting passwords. The counter returns a function that ends the wait. It throws `rate-limited`
- * if a limit is reached.
+ * Creates a function that counts a waiting password of a client address. The function throws `rate-limited` if a limit
+ * is reached. Otherwise the function returns another function, which ends the wait.
  */
 export function createQueueBounds({ all, ofAddress, what }: QueueBoundsOptions): (address: string) => () => void {
   const byAddress = new Map<string, number>();

@@ -21,14 +21,14 @@ export type StrengthJudge = (question: StrengthQuestion, clientAddress: string) 
 const times = {
   /** Timeout of a judgement: 64 characters take up to 0.5 s of a core. */
   patience: 20_000,
-  /** Until an unused thread ends. Consecutive sign-ups share a thread; its end frees 12 of its 55 MB. */
+  /** Until an unused thread ends. Consecutive sign-ups share a thread; ending the thread frees 12 of its 55 MB. */
   idle: 10_000,
 };
 
 /** Limits of the wait queue; the last waiter in the queue waits about 5 s. */
 const maxWaiting = { all: 100, ofAddress: 20 };
 
-/** Megabytes of a thread's heap; 5 are used. */
+/** Maximum megabytes of a thread's heap; a judgement uses 5. */
 const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 };
 
 const program = new URL("./strength-worker.ts", import.meta.url);
