@@ -7,8 +7,8 @@ interface Waiting<Value> {
 }
 
 /**
- * Creates a loader that runs one query at a time. Ids requested during a query share the next query. A flood of unknown
- * bearers therefore occupies only one connection to PostgreSQL.
+ * Creates a loader that runs one query at a time, so that a flood of unknown bearers occupies only one database
+ * connection per loader. Ids requested during a query share the next query.
  */
 export function createBatchLoader<Value>(
   find: (ids: readonly string[]) => Promise<ReadonlyMap<string, Value>>,

@@ -5,10 +5,10 @@ import { asFailure, type Failure } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 
-/** Milliseconds between readings. Limits the delay if the bus lost a message. */
+/** Milliseconds between readings. A change is noticed after at most this time if the bus lost its message. */
 const every = 2_000;
 
-/** Principal of a bearer, or the failure of a request made with the bearer now. */
+/** Principal of a bearer, or the failure that a request with the bearer would now return. */
 export type BearerState = { readonly principal: Principal } | { readonly failure: Failure };
 
 /** Rereads the bearers of open streams periodically, in one query per kind. */
@@ -47,7 +47,7 @@ export function createBearerWatch({
     for (const [kind, watched] of Map.groupBy(all, ({ bearer }) => bearer.kind)) {
       const found = await kind.find([...new Set(watched.map(({ bearer }) => bearer.id))]);
       for (const one of watched) {
-        // The watch may have ended during the query.
+        // The stream may have ended during the query.
         if (all.has(one)) notify(one, found.get(one.bearer.id));
       }
     }

@@ -35,7 +35,6 @@ export interface Bearers {
   stop(): Promise<void>;
 }
 
-/** Dependencies of the bearer lookup. */
 export interface BearersParts extends Pick<PlatformParts, "bus" | "clock" | "log"> {
   readonly kinds: readonly BearerKind[];
   readonly registry: Registry;
@@ -68,7 +67,10 @@ export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
   return { kind, id: token.id, secret: token.secret };
 }
 
-/** Throws if a bearer is not valid. Checks the secret first, so that only its holder learns the reason. */
+/**
+ * Throws if a bearer is not valid. Checks the secret first, so that the reason is reported only to holders of the
+ * secret.
+ */
 function assertUsable(
   credential: Credential | undefined,
   { secret }: BearerToken,
@@ -100,7 +102,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
   const watch = createBearerWatch({ verify, clock, log });
   let unsubscribe: (() => void) | undefined;
 
-  /** Loads a credential. The cache key is the kind's prefix, a space and the id. */
+  /** Loads a credential by its cache key: the prefix of the bearer kind, a space and the id. */
   async function load(key: string): Promise<Credential | undefined> {
     const [prefix = "", id = ""] = key.split(" ");
     try {
@@ -125,7 +127,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     void watch.runNow();
   }
 
-  /** Like `verify`, but also throws if the bearer can no longer open streams. */
+  /** Like `verify`, but also throws `expired-key` after `opensUntil`, when open streams continue. */
   function verifyForAdmission(bearer: Bearer, credential: Credential | undefined): Principal {
     const principal = verify(bearer, credential);
     const { opensUntil } = credential ?? {};

@@ -17,15 +17,15 @@ export interface CountedAttempt {
 }
 
 /**
- * Throttles guessing. Counts attempts in PostgreSQL, exactly and across all gateways, independent of Redis. Attempts
- * are counted before they run, so concurrent attempts cannot exceed the limit.
+ * Limits guesses, such as of passwords. Counts attempts in PostgreSQL, exactly and across all gateways, independent of
+ * Redis. Attempts are counted before they run, so concurrent attempts cannot exceed the limit.
  */
 export interface Throttles {
   /** Counts an attempt on the first throttle below its limit. Returns undefined if all limits are reached. */
   count(throttles: readonly Throttle[]): Promise<CountedAttempt | undefined>;
   /** Like `count`, but throws `rate-limited` if all limits are reached. `what` is a plural noun for the error. */
   take(throttles: readonly Throttle[], what: string): Promise<CountedAttempt>;
-  /** Removes a counted attempt, because it succeeded. */
+  /** Removes a counted attempt after its success. */
   refund(counted: CountedAttempt): Promise<void>;
   /** Deletes expired attempts. */
   sweep(): Promise<void>;
@@ -51,7 +51,7 @@ export function createThrottles({ db, clock }: Pick<PlatformParts, "db" | "clock
     return undefined;
   }
 
-  /** Returns the seconds until the first throttle allows another attempt. */
+  /** Returns the seconds until one of the throttles allows another attempt. */
   async function secondsLeft(throttles: readonly Throttle[]): Promise<number> {
     const now = clock.now();
     const names = throttles.map(({ name }) => name);

@@ -2,7 +2,6 @@ import { type Selectable, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { InvitesTable } from "./tables.ts";
 
-/** An invite, and whether its sender still has the right to send it. */
 export type InviteRow = Selectable<InvitesTable> & {
   /** Whether the sender may still invite to this role. */
   readonly is_covered: boolean;
@@ -31,7 +30,7 @@ const isCovered = (now: Date) => sql<boolean>`exists (
   where (invites.invited_by_key is null or k.revoked_at is null and coalesce(k.expires_at > ${now}, k.id is not null))
     and (m.role in ('owner', 'admin') or m.role = invites.role or k.id is not null and k.created_by is null))`;
 
-/** Status of an invite at a time. */
+/** Returns the status of an invite at a time. An invite whose sender may no longer invite is `revoked`. */
 export function inviteStatusOf(
   { accepted_at, revoked_at, expires_at, is_covered }: InviteRow,
   now: number,
@@ -50,7 +49,7 @@ export async function findSends(tx: Tx, accountId: string, since: Date): Promise
   return rows.map(({ at }) => at);
 }
 
-/** Inserts an invite, or updates the open invite for the same address. */
+/** Inserts an invite, or updates the open invite for the same address. Records the time of sending. */
 export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promise<InviteRow> {
   const { role, token_hash, invited_by, invited_by_key, expires_at } = invite;
   return await tx.sql
@@ -78,7 +77,7 @@ export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promi
 export interface InviteListQuery {
   readonly accountId: string;
   readonly status: InviteStatus | undefined;
-  /** Returns only invites older than this identifier. */
+  /** Identifier of an invite. Only older invites are listed. */
   readonly before: string | undefined;
   readonly limit: number;
   readonly now: Date;
@@ -120,7 +119,7 @@ export interface ShownInvite {
   readonly now: Date;
 }
 
-/** Finds an open invite without using it up. */
+/** Finds an open invite without accepting the invite. */
 export async function findOpenInvite(
   db: Queryable,
   { tokenHash, email, now }: ShownInvite,
@@ -131,8 +130,8 @@ export async function findOpenInvite(
 }
 
 /**
- * Uses up an open invite for an address. Only one of several concurrent calls succeeds; the other calls do not wait for
- * the commit.
+ * Marks an open invite as accepted. Only one of several concurrent calls succeeds; the other calls return undefined
+ * without waiting for the commit.
  */
 export async function acceptInvite(tx: Tx, { tokenHash, email, now }: ShownInvite): Promise<InviteRow | undefined> {
   return await tx.sql
@@ -158,7 +157,7 @@ const revokeOpen = (tx: Tx, now: Date) =>
     .where("accepted_at", "is", null)
     .where("revoked_at", "is", null);
 
-/** Revokes the open invites to an address, whose owner has changed. */
+/** Revokes the open invites to an address that no longer belongs to its user. */
 export async function revokeInvitesTo(tx: Tx, email: string, now: Date): Promise<void> {
   await revokeOpen(tx, now).where("email", "=", email).execute();
 }
@@ -168,7 +167,7 @@ export async function revokeInvitesOf(tx: Tx, accountId: string, now: Date): Pro
   await revokeOpen(tx, now).where("account_id", "=", accountId).execute();
 }
 
-/** Revokes a user's open invites to roles for which the user lost the right to invite. */
+/** Revokes a user's open invites to the given roles, after the user lost the right to invite to these roles. */
 export async function revokeInvitesBy(
   tx: Tx,
   { accountId, userId, roles, now }: { accountId: string; userId: string; roles: readonly InviteRole[]; now: Date },

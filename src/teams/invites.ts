@@ -28,7 +28,7 @@ const day = 86_400_000;
 
 /** Milliseconds for which an invite is valid. */
 const goodFor = 7 * day;
-/** Maximum invites that an account sends per day. */
+/** Maximum invites that an account sends in 24 hours. */
 const maxPerDay = 20;
 
 /** Characters of a token, with 5 random bits each: 200 bits. */
@@ -47,13 +47,16 @@ export interface InviteRequest {
 }
 
 export interface Invites {
-  /** Sends an invite. Throws `conflict` for a member, and `rate-limited`. */
+  /**
+   * Sends an invite. Throws `forbidden` if the caller may not grant the role, `conflict` for a member, and
+   * `rate-limited`.
+   */
   send(tx: Tx, by: Principal, request: InviteRequest): Promise<InviteRow>;
   /** Revokes an invite. Throws `not-found`, and `conflict` if the invite is not open. */
   revoke(tx: Tx, by: Principal, id: string): Promise<InviteRow>;
-  /** Adds a user to the account of an invite. Throws `invalid-auth-token`, and `conflict` for a member. */
+  /** Adds a user to the account of an invite. Throws `invalid-auth-token`, or `conflict` if the user is a member. */
   accept(tx: Tx, call: Call, userId: string, token: string): Promise<MemberRow>;
-  /** Accepts the invite of a sign-up once the address is verified; undefined if the invite is no longer open. */
+  /** Like `accept`, for the invite of a sign-up. Returns undefined if the invite is no longer open. */
   acceptOpen(tx: Tx, call: Call, userId: string, tokenHash: Buffer): Promise<MemberRow | undefined>;
   /** Finds the open invite of a sign-up. Throws `invalid-auth-token`. */
   find(db: Queryable, email: string, token: string): Promise<InviteRow>;

@@ -20,7 +20,10 @@ export interface Members {
    * `conflict` for the last owner.
    */
   setRole(tx: Tx, by: Principal, id: string, role: Role | undefined): Promise<{ member: MemberRow; before: Role }>;
-  /** Removes a member, and revokes the member's keys or transfers the keys to the caller. Throws like `setRole`. */
+  /**
+   * Removes a member. Transfers the member's keys to the caller if `keepKeys` is true, or else revokes the keys. Throws
+   * like `setRole`.
+   */
   remove(tx: Tx, by: Principal, id: string, keepKeys: boolean): Promise<Departure>;
   /**
    * Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for the last owner.
@@ -43,7 +46,10 @@ const noMember = () => fail("not-found", {}, { detail: "no member has this id" }
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
 export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts): Members {
-  /** Locks the account, so that of two owners who leave at once, one stays. Returns a member of the account. */
+  /**
+   * Locks the account, so that two owners who leave concurrently cannot both leave. Returns a member that the caller
+   * may change. Throws `not-found` or `forbidden`.
+   */
   async function lock(tx: Tx, by: Principal, id: string): Promise<MemberRow> {
     await lockAccount(tx, by.accountId);
     const [member, { role }] = [await findMember(tx, by.accountId, { id }), await authorizeGrant(tx, by, {})];
@@ -58,7 +64,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
     throw fail("conflict", {}, { detail: "the last owner of an account cannot be demoted or removed" });
   }
 
-  /** Applies the effects of a lower or lost role: revokes invites that exceed it, and drops cached bearers. */
+  /** Applies a changed or lost role: revokes invites that the user may no longer send, and drops cached bearers. */
   async function settle(tx: Tx, { account_id: accountId, user_id: userId }: MemberRow, role?: Role): Promise<void> {
     const roles: readonly InviteRole[] = role ? invitedAbove[role] : ["admin", "member"];
     if (roles.length > 0) await revokeInvitesBy(tx, { accountId, userId, roles, now: new Date(clock.now()) });
@@ -69,8 +75,8 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
     await assertOwnerStays(tx, member);
     await deleteMember(tx, member.id);
     await settle(tx, member);
-    const maker = { accountId: member.account_id, userId: member.user_id };
-    const ended = { member, keys: await memberKeys[keys](tx, maker, by) };
+    const creator = { accountId: member.account_id, userId: member.user_id };
+    const ended = { member, keys: await memberKeys[keys](tx, creator, by) };
     await notifyActivity(tx, mailer, member, member.user_id === by.userId ? "left" : "removed");
     return ended;
   }
@@ -95,7 +101,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
       const { accountId, userId } = by;
       await lockAccount(tx, accountId);
       const member = await findMember(tx, accountId, { userId });
-      // A concurrent request of the same login has left the account.
+      // A concurrent request has removed the user from the account.
       if (!member) throw fail("revoked-key", {}, { detail: "the user has already left the account: log in again" });
       return end(tx, member, by, "revoke");
     },

@@ -47,7 +47,7 @@ function readNetwork(text: string): Network | undefined {
     : { width: read.width, prefix, start: read.bits >> BigInt(read.width - prefix) };
 }
 
-function holds(outer: Network, inner: Network): boolean {
+function contains(outer: Network, inner: Network): boolean {
   const isLarger = outer.width === inner.width && outer.prefix <= inner.prefix;
   return isLarger && inner.start >> BigInt(inner.prefix - outer.prefix) === outer.start;
 }
@@ -62,11 +62,11 @@ export function assertNetworks(texts: readonly string[]): void {
   if (faults.length > 0) throw failFields("validation-failed", Object.fromEntries(faults));
 }
 
-/** Returns whether each inner network lies within an outer one. An empty list means every address. */
+/** Returns whether each inner network lies within an outer network. An empty list stands for all addresses. */
 export function areWithin(inner: readonly string[], outer: readonly string[]): boolean {
   if (outer.length === 0) return true;
   const networks = readNetworks(outer);
-  return inner.length > 0 && readNetworks(inner).every((one) => networks.some((other) => holds(other, one)));
+  return inner.length > 0 && readNetworks(inner).every((one) => networks.some((other) => contains(other, one)));
 }
 
 /** Compiles a list into a predicate on addresses. Returns undefined for an empty list, which allows all. */
@@ -75,6 +75,6 @@ export function compileAddresses(texts: readonly string[]): ((address: string) =
   const networks = readNetworks(texts);
   return (address) => {
     const one = readNetwork(address);
-    return one !== undefined && networks.some((network) => holds(network, one));
+    return one !== undefined && networks.some((network) => contains(network, one));
   };
 }

@@ -14,7 +14,7 @@ const times = {
   uses: 60_000,
 };
 
-/** A new key. The token cannot be read again. */
+/** A new key. The token cannot be read later, because only a hash of its secret is stored. */
 export interface CreatedKey {
   readonly id: string;
   readonly token: string;
@@ -44,13 +44,13 @@ export async function createKey(
 /** Revokes API keys and records their use. */
 export interface ApiKeys {
   /**
-   * Revokes a key on every gateway at once. Returns false if it was already revoked. See revocation.ts for revocations
-   * with an event.
+   * Revokes a key, which gateways reject from the commit on. Returns false if the key was already revoked. To append an
+   * event too, use `revokeWithEvent`.
    */
   revoke(tx: Tx, id: string): Promise<boolean>;
   /** Makes every gateway reload a key after the commit. */
   publishChange(tx: Tx, id: string): void;
-  /** Marks keys that expired more than 24 hours ago as revoked. */
+  /** Revokes keys that expired more than 24 hours ago. */
   sweep(): Promise<void>;
   /** Records a use in memory; uses are written once a minute. */
   recordUse(id: string): void;

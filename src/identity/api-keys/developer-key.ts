@@ -9,7 +9,7 @@ import { allScopes } from "./scopes.ts";
 import { findKeys, insertKey } from "./store.ts";
 import { newKeySecret, parseToken, writeToken } from "./token.ts";
 
-/** Reads the key written by an earlier start. */
+/** Reads the key written by an earlier start. Returns undefined if the file is missing or malformed. */
 async function readKeyFile(path: string): Promise<BearerToken | undefined> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "";

@@ -7,7 +7,7 @@ import { areWithin } from "./address-list.ts";
 import { scopesOfRole } from "./scopes.ts";
 import { lockKeyShared } from "./store.ts";
 
-/** Rights that a caller grants to others. Omitted fields default to the caller's own. */
+/** Rights that a caller grants to others. Omitted rights are not checked. */
 export interface GrantedRights {
   readonly scopes?: Iterable<string>;
   /** Null: never expires. */
@@ -17,7 +17,7 @@ export interface GrantedRights {
   readonly role?: Role;
 }
 
-/** The most that a caller may grant, and the identity recorded with the grant. */
+/** The rights that a caller may grant at most, and the identity recorded with the grant. */
 export interface Grantor extends Required<GrantedRights> {
   readonly scopes: readonly string[];
   /** The user, or the creator of the key; null for a key created by the operator. */
@@ -28,10 +28,10 @@ export interface Grantor extends Required<GrantedRights> {
 
 const ranks: Readonly<Record<string, number>> = { member: 0, admin: 1, owner: 2 } satisfies Record<Role, number>;
 
-/** Returns whether a role is above another. A role of a later release is above all, so that it cannot be granted. */
+/** Returns whether a role is above another. An unknown role, of a later release, cannot be granted: it is above all. */
 export const isAbove = (role: string, other: string): boolean => (ranks[role] ?? 3) > (ranks[other] ?? 0);
 
-/** Grant of a membership: all scopes of the role, from any address. */
+/** Returns the rights of a membership: the role and all its scopes, from any address. */
 export const membershipAs = (role: Role): GrantedRights => ({ role, scopes: scopesOfRole(role), addresses: [] });
 
 const noMember = () =>
@@ -80,9 +80,10 @@ function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, rol
 }
 
 /**
- * Checks a grant of a method with the option `grants`. Throws `forbidden` if the grant exceeds the caller's scopes,
- * expiry, addresses or role. If `grant` is a function, it computes the grant from the caller's rights. Returns the
- * grantor to record.
+ * Checks that a caller may grant rights, and returns the grantor to record. Every method with the proto option `grants`
+ * calls this function. Throws `forbidden` if the rights exceed the caller's scopes, expiry, addresses or role, and
+ * `revoked-key` if the caller has lost all rights. If `grant` is a function, `grant` computes the rights from those of
+ * the caller.
  */
 export async function authorizeGrant(
   tx: Tx,

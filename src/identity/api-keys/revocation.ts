@@ -15,8 +15,8 @@ export interface RevocationParts {
 }
 
 /**
- * Revokes a key and appends the event. Returns false if the key was already revoked. `by` is the user or key that
- * revokes it.
+ * Revokes a key and appends the event. Returns false if the key was already revoked. `by` is the identifier of the user
+ * or key that requested the revocation.
  */
 export async function revokeWithEvent(
   { apiKeys, events, clock }: RevocationParts,

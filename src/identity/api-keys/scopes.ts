@@ -24,6 +24,6 @@ const everyScope: ReadonlySet<string> = new Set(allScopes);
 
 /** Scopes granted by a role. */
 export function scopesOfRole(role: Role): ReadonlySet<string> {
-  // A role of a later release has the rights of a member.
+  // An unknown role, of a later release, has the rights of a member.
   return role === "owner" || role === "admin" ? everyScope : memberScopes;
 }

@@ -35,22 +35,22 @@ export interface ApiKeyServiceParts extends Pick<PlatformParts, "db" | "clock"> 
 
 const defaultPage = 20;
 
-/** Milliseconds for which a rotated key stays valid. */
+/** Milliseconds for which a rotated key stays valid, unless the key expires earlier. */
 const grace = 24 * 3_600_000;
 
 const keyId = idPattern("key");
 
-/** Returns the bounds of a new key. Omitted fields default to those of its creator. */
-function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker: Grantor) {
-  const wanted = scopes.length > 0 ? scopes : maker.scopes;
+/** Returns scopes, expiry and addresses of a new key. Omitted fields default to those of the creator. */
+function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, creator: Grantor) {
+  const wanted = scopes.length > 0 ? scopes : creator.scopes;
   return {
     scopes: allScopes.filter((scope) => wanted.includes(scope)),
-    expiresAt: expiresAt ? timestampDate(expiresAt) : maker.expiresAt,
-    addresses: addresses.length > 0 ? addresses : maker.addresses,
+    expiresAt: expiresAt ? timestampDate(expiresAt) : creator.expiresAt,
+    addresses: addresses.length > 0 ? addresses : creator.addresses,
   };
 }
 
-/** Locks and returns a key that the caller may change. Throws `not-found` or `forbidden`. */
+/** Locks and returns a key. Throws `not-found`, or `forbidden` if a member did not create the key. */
 async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyRow> {
   const row = keyId.test(id) ? await lockKey(tx, id, principal.accountId) : undefined;
   if (!row) throw fail("not-found", {}, { detail: "no key has this id" });
@@ -93,9 +93,9 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
       return call.commit(async (tx) => {
         await assertBelowLimit(tx, accountId);
         const { name } = request;
-        const maker = await authorizeGrant(tx, call.principal, (grantor) => readBounds(request, grantor));
-        const bounds = readBounds(request, maker);
-        const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
+        const creator = await authorizeGrant(tx, call.principal, (grantor) => readBounds(request, grantor));
+        const bounds = readBounds(request, creator);
+        const { row, token } = await makeKey(tx, { id, accountId, name, creator, ...bounds });
         call.audit(tx, { subject: id, data: { name, ...auditedBounds(bounds) } });
         return { ...toApiKeyMessage(row, clock.now()), key: token };
       });
@@ -123,8 +123,8 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
           throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "already rotated" : status}` });
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
         const bounds = { scopes, addresses, expiresAt };
-        const maker = await authorizeGrant(tx, call.principal, bounds);
-        const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
+        const creator = await authorizeGrant(tx, call.principal, bounds);
+        const { row, token } = await makeKey(tx, { id, accountId, name, creator, ...bounds });
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });
         // Makes gateways reload the old key with its new expiry.

@@ -13,7 +13,7 @@ export interface KeyRow
   readonly overrides: Override[];
   readonly addresses: string[];
   readonly created_by: string | null;
-  /** Current role of the creator in the account; null for an operator's key. */
+  /** Current role of the creator in the account; null for an operator's key and if the creator has left. */
   readonly role: Role | null;
   /** Whether the account is disabled or the creator is no longer a member. */
   readonly is_orphaned: boolean;
@@ -27,7 +27,7 @@ export interface NewKey {
   readonly scopes: readonly string[];
   readonly createdAt?: Date | undefined;
   /** Undefined for a key created by the operator. */
-  readonly maker?: { readonly userId: string | null; readonly keyId: string | null };
+  readonly creator?: { readonly userId: string | null; readonly keyId: string | null };
   readonly expiresAt?: Date | null | undefined;
   readonly addresses?: readonly string[] | undefined;
 }
@@ -56,8 +56,8 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefi
       name: key.name,
       secret_hash: key.secretHash,
       scopes: [...key.scopes],
-      created_by: key.maker?.userId ?? null,
-      created_by_key: key.maker?.keyId ?? null,
+      created_by: key.creator?.userId ?? null,
+      created_by_key: key.creator?.keyId ?? null,
       expires_at: key.expiresAt ?? null,
       addresses: [...(key.addresses ?? [])],
       ...(key.createdAt && { created_at: key.createdAt }),
@@ -96,11 +96,11 @@ export async function countKeys(db: Queryable, accountId: string, now: Date): Pr
 /** Key status, as filtered in lists. */
 export type KeyStatus = "active" | "expiring" | "expired" | "revoked";
 
-/** Filters and position of a page of keys. */
+/** Filters and position of a list of keys. */
 export interface KeyListQuery {
   readonly accountId: string;
   readonly status: KeyStatus | undefined;
-  /** Returns only keys older than this identifier. */
+  /** Identifier of a key. Only older keys are listed. */
   readonly before: string | undefined;
   readonly limit: number;
   readonly now: Date;
@@ -121,7 +121,7 @@ export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiK
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** Creator of keys, in one account or in all. */
+/** Creator of keys, in `accountId` or else in all accounts. */
 export interface KeyCreatorId {
   readonly accountId?: string;
   readonly userId: string;
@@ -195,7 +195,7 @@ const usedStatement: NamedStatement = {
     where k.id = u.id and (k.last_used_at is null or k.last_used_at < u.used_at)`,
 };
 
-/** Writes when keys were last used. */
+/** Writes times of use in milliseconds, by key, unless a later time is stored. */
 export async function saveUses(db: Database, uses: ReadonlyMap<string, number>): Promise<void> {
   await db.named(usedStatement, [[...uses.keys()], [...uses.values()].map((at) => new Date(at))]);
 }
