@@ -18,7 +18,7 @@ import { allScopes } from "../identity/api-keys/scopes.ts";
 import { type OutstandingTerms, type Principal, steppedUpFor } from "../kernel/call.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
 
-/** The caller and the data shown about it. */
+/** The caller and the data shown about the caller. */
 export interface KnownCaller {
   readonly principal: Principal;
   readonly account: NamedAccount;
@@ -45,7 +45,7 @@ function toMembershipMessage({ accountId, accountName, role, createdAt }: Member
   return create(AccountMembershipSchema, { accountId, accountName, ...joined });
 }
 
-/** When the caller's second factor check expires; undefined if there is none. */
+/** Returns when the caller's step-up expires, in milliseconds since the epoch; undefined without a valid step-up. */
 function stepUpEnd(principal: Principal, now: number): number | undefined {
   if (principal.kind !== "login" || principal.steppedUpAt === undefined) return undefined;
   const end = principal.steppedUpAt + steppedUpFor;

@@ -1,11 +1,12 @@
 import type { ResourceChange } from "../kernel/account-change.ts";
 
-/** Maximum number of buffered changes. A reader further behind must read everything again. */
+/**
+ * Maximum number of buffered changes. More are replaced by `resync`, after which a client must read everything again.
+ */
 const limit = 1_000;
 
 /**
- * Changes buffered for a reader. Several changes of a resource become one. Starts with `resync`, which replaces all
- * buffered changes.
+ * Changes buffered for a reader. Several changes of a resource become one. The first notice is always `resync`.
  */
 export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> {
   readonly #changes = new Map<string, ResourceChange>();
@@ -13,7 +14,7 @@ export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> 
   #wake: PromiseWithResolvers<void> | undefined;
   #end: { readonly error?: unknown } | undefined;
 
-  /** Adds a change. */
+  /** Buffers a change, unless `resync` is pending or the reader has ended. */
   add(change: ResourceChange): void {
     // The reader reads everything after `resync`, so single changes are not needed.
     if (this.#isStale || this.#end) return;

@@ -27,7 +27,7 @@ export interface AccountServiceParts extends QuotaParts, AccountWatchParts {
 
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
-/** Reads the changes of an update, as named by its mask. Throws `forbidden` or `validation-failed`. */
+/** Returns the changes that the mask of an update names. Throws `forbidden` or `validation-failed`. */
 function readChanges({ updateMask, name, accountName }: UpdateMeRequest, { userId, role }: Principal) {
   const paths = new Set(updateMask?.paths);
   if (paths.has("name") && userId === undefined)
@@ -72,7 +72,7 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
     return toMeMessage({ principal, account, quotas, user, memberships, outstanding, now: clock.now() });
   }
 
-  /** Returns the user of a principal. Throws `not-found`. */
+  /** Returns the user of a principal. Throws `not-found` for a key without a user. */
   async function userOf({ userId }: Principal): Promise<UserRow> {
     const user = userId === undefined ? undefined : await findUser(db, userId);
     if (!user)

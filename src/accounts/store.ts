@@ -32,7 +32,7 @@ declare module "../platform/postgres/schema.ts" {
   }
 }
 
-/** Finds the developer account of embedded mode, or creates the account with the given identifier. */
+/** Returns the identifier of the developer account of embedded mode. Creates the account if there is none. */
 export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<string> {
   await tx.sql
     .insertInto("accounts")
@@ -43,7 +43,7 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<str
   return row.id;
 }
 
-/** Returns the developer account of embedded mode, which exists after the start. */
+/** Returns the identifier of the developer account, which `ensureDeveloperAccount` created in embedded mode. */
 export async function findDeveloperAccount(db: Queryable): Promise<string> {
   const found = db.sql.selectFrom("accounts").select("id").where("developer", "=", true);
   return (await found.executeTakeFirstOrThrow()).id;
@@ -68,7 +68,7 @@ export interface AccountState extends Entitlement {
   readonly disabled_at: Date | null;
 }
 
-/** An account at the start of a session. */
+/** A locked account, with the setting that a new session needs. */
 interface LockedAccount extends AccountState {
   /** Log level of new sessions. */
   readonly session_logs: StoredLogLevel;
@@ -85,7 +85,7 @@ export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: stri
   await tx.sql.insertInto("accounts").values(account).execute();
 }
 
-/** An account as shown to operators. */
+/** An account with its name. */
 export interface NamedAccount extends AccountState {
   readonly id: string;
   readonly name: string;
@@ -156,7 +156,7 @@ export async function ensureAccount(
   tx: Tx,
   account: { id: Id<"acc">; name: string; tier: string },
 ): Promise<{ id: string; tier: string } | "ambiguous"> {
-  // Serialises concurrent calls with the same new name, so that one account is created.
+  // Serialises concurrent calls with the same new name, so that only one account is created.
   await sql`select pg_advisory_xact_lock(hashtext(${account.name}))`.execute(tx.sql);
   const [found, ...others] = await findAccounts(tx, account.name);
   if (others.length > 0) return "ambiguous";

@@ -100,7 +100,10 @@ export async function contestSignUp(db: Queryable, email: string): Promise<void>
 export interface Verification {
   readonly membershipId: Id<"mem">;
   readonly now: Date;
-  /** Replaces the sign-up's password, which another person may have chosen; null removes the password. */
+  /**
+   * Replaces the sign-up's password, which another person may have chosen. Null removes the password; undefined keeps
+   * the password.
+   */
   readonly passwordHash: string | null | undefined;
 }
 
@@ -115,9 +118,9 @@ export interface VerifiedUser {
 }
 
 /**
- * Verifies a user's address and creates the account of the sign-up. Concurrent calls create only one account. Returns
- * undefined if the user no longer exists. Throws `validation-failed` if the sign-up is contested and no new password is
- * set.
+ * Verifies a user's address and creates the account of the sign-up. Changes nothing if the address is already verified.
+ * Returns undefined if the user no longer exists. Throws `validation-failed` if the sign-up is contested and
+ * `passwordHash` is undefined.
  */
 export async function verifyUser(tx: Tx, id: string, verification: Verification): Promise<VerifiedUser | undefined> {
   const { membershipId, now, passwordHash } = verification;
@@ -150,8 +153,8 @@ export async function renameUser(tx: Tx, id: string, name: string): Promise<void
 
 /**
  * Changes a user's address, whose ownership must be proven already, and returns the previous row. A pending sign-up
- * with the new address is deleted. Returns undefined if the user does not exist or the address is taken; then the
- * transaction must be rolled back.
+ * with the new address is deleted. Returns undefined if the user does not exist or the address is taken. The caller
+ * must then roll back the transaction.
  */
 export async function changeUserEmail(tx: Tx, id: string, email: string): Promise<UserRow | undefined> {
   const user = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
