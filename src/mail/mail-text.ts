@@ -2,7 +2,7 @@ import { Html, html } from "../platform/html.ts";
 import { type Mail, unlinked } from "./mail.ts";
 import { isOptional } from "./preferences.ts";
 
-/** Style sheet of every mail. Mails are also readable without it. */
+/** Style sheet of every mail. Mails are readable without the style sheet. */
 export const mailStyle = `
 :root { color-scheme: light dark; }
 body { margin: 0; padding: 2rem 1rem; background: #f7f8fa; color: #14171f;

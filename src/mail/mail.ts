@@ -6,9 +6,9 @@ export interface Mail {
   readonly subject: string;
   /** Paragraphs of plain text, escaped so that user-supplied names never become links. */
   readonly lines: readonly string[];
-  /** The only link of the mail. */
+  /** The only link of the mail besides `unsubscribe`. */
   readonly button?: { readonly label: string; readonly url: string };
-  /** Category. Mails about security and about account changes are always sent. */
+  /** Category. Users can opt out of optional kinds only. */
   readonly kind: "security" | "account" | "status" | OptionalMailKind;
   /** One-click unsubscribe: a landing page, and the URL that mail programs post to (RFC 8058). */
   readonly unsubscribe?: { readonly page: string; readonly oneClick: string };
@@ -42,15 +42,17 @@ export function unlinked(text: string): string {
   return text.replaceAll(markOrNumber, (found) => (found.length > 1 ? found : `${found}\u200B`));
 }
 
-/** Replaces control characters, which could start another header line, and truncates the text. */
+/**
+ * Replaces control characters, which could start another header line. Truncates the text, and prevents mail programs
+ * from turning parts of the text into links.
+ */
 function cleaned(text: string, length: number): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
   return unlinked(line.length <= length ? line : `${line.slice(0, length - 1).trimEnd()}…`);
 }
 
 /**
- * Sanitises a mail: bounded size, single-line paragraphs, no links except the button. Throws if the recipient is
- * invalid.
+ * Bounds the size of a mail, and makes each paragraph one line without links. Throws if the recipient is invalid.
  */
 export function checkedMail(mail: Mail): Mail {
   if (!/^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(mail.to)) throw new Error("expected exactly one recipient address");

@@ -29,13 +29,14 @@ export const linkPath = (page: LinkPage): string => (page.startsWith("status/") 
 
 export interface Mailer extends Part {
   /**
-   * Writes a mail in the transaction that causes it; the mail is sent after the commit. A mail that the user has opted
-   * out of is not written. Call `send` late in the transaction, because other mails wait for the commit.
+   * Stores a mail in the given transaction; the mail is sent after the commit. A mail that the user has opted out of is
+   * not stored. Throws `feature-unavailable` if the deployment cannot send mail and the mail is not optional. Call
+   * `send` late in the transaction, because other mails wait for the commit.
    */
   send(tx: Tx, mail: Mail): Promise<void>;
   /**
-   * URL of a page that uses the token when a button is pressed. The token is in the fragment, so it is not sent to
-   * servers.
+   * Returns the URL of a page that uses the token when a button is pressed. The token is in the fragment, which
+   * browsers do not send to servers.
    */
   link(page: LinkPage, token: string): string;
   /** Set only in embedded mode without SMTP_URL. */
@@ -56,7 +57,10 @@ export interface MailerParts extends Pick<PlatformParts, "config" | "db" | "cloc
 const second = 1_000;
 const minute = 60 * second;
 
-/** Delays of retries, as servers may be down or use greylisting. Short at first, so that links arrive in time. */
+/**
+ * Milliseconds before each retry, because servers may be down or use greylisting. Short at first, so that links arrive
+ * before they expire.
+ */
 const schedule = [
   5 * second,
   30 * second,
@@ -89,7 +93,7 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
     timeout: minute,
     async run({ data: { mailId } }) {
       const stored = await findMail(db, mailId);
-      // An earlier attempt sent the mail, but its gateway crashed before it deleted the row.
+      // An earlier run sent the mail and deleted the row, but did not complete the job; or a sweep deleted the row.
       if (!stored) return;
       await smtp?.send(mailId, open(stored));
       await deleteMail(db, mailId);
@@ -97,7 +101,7 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
   });
 
   /**
-   * Returns whether to write a mail. Optional mails are skipped if the user opted out or the deployment cannot send
+   * Returns whether to store a mail. Optional mails are skipped if the user opted out or the deployment cannot send
    * mail.
    */
   async function isWanted(tx: Tx, { kind, userId }: Mail): Promise<boolean> {

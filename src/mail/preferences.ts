@@ -19,7 +19,7 @@ export function isOptional(kind: string): kind is OptionalMailKind {
   return Object.hasOwn(defaults, kind);
 }
 
-/** Preferences of a user, and when they were changed. */
+/** Preferences of a user, and when the user last changed any. */
 export type StoredPreferences = MailPreferences & { readonly updated_at?: Date };
 
 /** Reads the preferences of a user, or the defaults. */

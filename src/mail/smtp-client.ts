@@ -6,7 +6,7 @@ import { htmlOf, textOf } from "./mail-text.ts";
 /** Maximum number of mails sent at once. */
 export const smtpWidth = 5;
 
-/** Milliseconds. An attempt takes little more than the sum of these timeouts. */
+/** Milliseconds. `socketTimeout`: without any data from the server. */
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, dnsTimeout: 10_000, socketTimeout: 20_000 };
 
 /** SMTP server and sender. */
