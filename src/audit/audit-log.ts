@@ -17,7 +17,7 @@ export const userActor = ({ id, email }: { readonly id: string; readonly email: 
   name: email,
 });
 
-/** Resources whose changes all have an audit entry, by the first part of its action. */
+/** Resources whose changes all have an audit entry, by the first part of the action. */
 const resources: Readonly<Record<string, ResourceChange["resource"]>> = {
   agent_session: "agent_session",
   api_key: "api_key",
@@ -28,7 +28,7 @@ const resources: Readonly<Record<string, ResourceChange["resource"]>> = {
   webhook: "webhook",
 };
 
-/** Changes by the second part of an action. Other actions change the resource. */
+/** Changes by the second part of an action; for other actions, the change is `changed`. */
 const changes: Readonly<Record<string, ResourceChange["change"]>> = {
   accept: "gone",
   create: "created",
@@ -39,10 +39,10 @@ const changes: Readonly<Record<string, ResourceChange["change"]>> = {
   revoke: "gone",
 };
 
-/** Returns the changes that an entry records, of resources that clients can watch. */
+/** Returns the changes of watchable resources that an entry records. */
 function changesOf({ accountId, action, subject: id, data }: AuditRecord): ResourceChange[] {
-  const [thing = "", verb = ""] = action.split(".");
-  const resource = resources[thing];
+  const [kind = "", verb = ""] = action.split(".");
+  const resource = resources[kind];
   if (!resource) return [];
   const { member } = data ?? {};
   const joined = action === "team_invite.accept" && typeof member === "string";
@@ -54,7 +54,7 @@ function changesOf({ accountId, action, subject: id, data }: AuditRecord): Resou
 
 export type AuditLogParts = Pick<PlatformParts, "db" | "ids" | "bus">;
 
-/** Creates the audit log, which also publishes account notices of the recorded changes. */
+/** Creates the audit log, which also publishes account notices of the recorded changes after the commit. */
 export function createAuditLog({ db, ids, bus }: AuditLogParts): AuditLog {
   const record: AuditLog["record"] = (tx, entry) => {
     const id = ids.next("aud");

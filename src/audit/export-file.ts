@@ -5,7 +5,7 @@ import { compileWriter } from "../platform/rest-json/writer.ts";
 import { toEntryMessage } from "./entry-message.ts";
 import { type EntryFilter, listEntries, readAuditEntries } from "./store.ts";
 
-/** Entries per chunk: about 100 kB. */
+/** Maximum entries per chunk, which are about 100 kB. */
 const pageSize = 250;
 
 const writeEntry = compileWriter(AuditLogEntrySchema);
@@ -25,7 +25,7 @@ const columns = [
   "details",
 ];
 
-/** Start of a spreadsheet formula (OWASP, CSV injection). */
+/** Matches the start of a spreadsheet formula (OWASP, CSV injection). */
 const formula = /^[=+\-@\t\r\n]/;
 
 /** Formats a cell (RFC 4180). Prefixes formulas with an apostrophe. */

@@ -31,7 +31,7 @@ export async function deleteEntry(db: Queryable, id: string): Promise<void> {
   await db.sql.deleteFrom("audit_entries").where("id", "=", id).execute();
 }
 
-/** Deletes up to `limit` entries before an identifier, oldest first. Returns their number. */
+/** Deletes the oldest entries before an identifier, at most `limit`. Returns the number of deleted entries. */
 export async function deleteEntriesBefore(db: Queryable, id: string, limit: number): Promise<number> {
   const oldest = db.sql.selectFrom("audit_entries").select("id").where("id", "<", id).orderBy("id").limit(limit);
   const { numDeletedRows } = await db.sql
@@ -74,7 +74,7 @@ export async function listEntries(
   return older.selectAll().orderBy("id", "desc").limit(limit).execute();
 }
 
-/** Reads entries after `after` up to `last`, oldest first. */
+/** Reads up to `limit` entries after `after`, up to and including `last`, oldest first. */
 export async function readAuditEntries(
   db: Queryable,
   filter: EntryFilter,

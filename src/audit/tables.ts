@@ -9,7 +9,7 @@ export interface AuditEntriesTable {
   account_id: string;
   action: string;
   actor_kind: Actor["kind"];
-  /** Identifier of the user or key. */
+  /** Identifier of the user or key; null for the operator and the service. */
   actor_id: string | null;
   /** Name at the time of the action. */
   actor_name: string | null;

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** Closes an account until it is restored or deleted. Returns false if the account is closed already. */
+/** Disables an account and sets its deletion time. Returns false if the account is already closed or disabled. */
 export async function closeAccount(tx: Tx, id: string, at: { now: Date; deletesAt: Date }): Promise<boolean> {
   const row = await tx.sql
     .updateTable("accounts")
@@ -25,7 +25,7 @@ export async function reopenAccount(tx: Tx, id: string, now: Date): Promise<bool
   return row !== undefined;
 }
 
-/** Lists accounts whose grace period has ended. */
+/** Lists up to `limit` accounts whose grace period ended at `now` or before. */
 export async function findDueDeletions(db: Queryable, now: Date, limit: number): Promise<string[]> {
   const due = db.sql.selectFrom("accounts").select("id").where("deletes_at", "<=", now);
   return (await due.orderBy("deletes_at").limit(limit).execute()).map(({ id }) => id);
@@ -41,7 +41,7 @@ const accountRows: readonly { rows: string; batch: number; key?: string }[] = [
   { rows: "session_logs where", batch: 1_000, key: "session_id, stored_on" },
   { rows: "session_log_usage where", batch: 1_000 },
   { rows: "sessions where", batch: 1_000 },
-  // Matches the index. Only events of the last seconds have no number yet.
+  // The condition allows use of the index. Only events of the last seconds have no number yet.
   { rows: "events where number is not null and", batch: 1_000 },
   { rows: "idempotency_keys where", batch: 1_000 },
   { rows: "api_keys where", batch: 1_000 },
@@ -67,8 +67,8 @@ export async function deleteAccountRows(db: Database, accountId: string): Promis
 }
 
 /**
- * Deletes users who are in no other account, with their mails, and anonymizes the account. The account's row stays,
- * because usage and payments refer to it.
+ * Removes all members of an account, and deletes those users who are in no other account, with their mails. Anonymizes
+ * the account, whose row stays because usage and payments refer to the row.
  */
 export async function anonymizeAccount(tx: Tx, accountId: string): Promise<void> {
   const left = tx.sql.deleteFrom("memberships").where("account_id", "=", accountId).returning("user_id");

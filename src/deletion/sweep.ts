@@ -4,10 +4,12 @@ import { anonymizeAccount, deleteAccountRows, findDueDeletions } from "./store.t
 /** Maximum number of accounts per run. */
 const atOnce = 100;
 
-/** Milliseconds to wait after the grace period, since clocks differ and a last-minute restore must find all data. */
+/** Milliseconds to wait after the grace period. Clocks differ, and a restore in the last minute must find all data. */
 const margin = 3_600_000;
 
-/** Deletes accounts after their grace period. Steps are repeatable, so the next run continues an interrupted run. */
+/**
+ * Deletes accounts after their grace period. Each step can be repeated, so the next run completes an interrupted run.
+ */
 export async function sweepDeleted({ db, clock }: Pick<PlatformParts, "db" | "clock">): Promise<void> {
   for (const accountId of await findDueDeletions(db, new Date(clock.now() - margin), atOnce)) {
     await deleteAccountRows(db, accountId);

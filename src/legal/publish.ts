@@ -23,8 +23,8 @@ export interface NewRevision {
 }
 
 /**
- * Publishes a revision; gateways notify owners. Returns false if the name or the effective date is taken. Throws a
- * RangeError if the effective date is too early.
+ * Publishes a revision, which `termsMailTask` announces. Returns false if another revision has the same id or effective
+ * date. Throws a RangeError if the effective date is less than 14 days after publication.
  */
 export async function publishRevision(tx: Tx, { id, url, publishedAt, effectiveAt }: NewRevision): Promise<boolean> {
   if (effectiveAt.getTime() - publishedAt.getTime() < notice)
@@ -37,8 +37,8 @@ export interface TermsMailParts extends Pick<PlatformParts, "db" | "clock"> {
 }
 
 /**
- * Creates the task that mails a new revision to all owners once, in the transaction that records the mails. If the mails
- * are late, the effective date is postponed.
+ * Creates the task that mails all owners once about each new revision. Postpones the effective date if fewer than 14
+ * days are left when the mails are sent.
  */
 export function termsMailTask({ db, clock, mailer }: TermsMailParts): DueTask {
   async function notifyOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {

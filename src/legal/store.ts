@@ -10,7 +10,7 @@ export async function listRevisions(db: Queryable): Promise<RevisionRow[]> {
   return await db.sql.selectFrom("terms_revisions").selectAll().orderBy("effective_at").execute();
 }
 
-/** Inserts a revision. Returns false if its name or its effective time is taken. */
+/** Inserts a revision. Returns false if another revision has the same id or effective date. */
 export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<boolean> {
   const inserted = tx.sql
     .insertInto("terms_revisions")

@@ -5,11 +5,18 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import { hasAccepted, listRevisions, type RevisionRow } from "./store.ts";
 
-/**
- * Milliseconds. Revisions are published 14 days ahead, so every gateway has loaded a revision before its effective
- * date.
- */
-const times = { freshFor: 5_000, staleFor: 60_000, patience: 300 };
+/** Milliseconds for the cache of revisions. */
+const times = {
+  /**
+   * For which loaded revisions are used without another load. A revision is published 14 days before its effective
+   * date, so every gateway loads the revision in time.
+   */
+  freshFor: 5_000,
+  /** For which loaded revisions may be used while PostgreSQL is unavailable. */
+  staleFor: 60_000,
+  /** To wait for PostgreSQL before older revisions are used. */
+  patience: 300,
+};
 
 /** Maximum number of accounts cached as having accepted the current revision. */
 const maxAccounts = 10_000;
@@ -22,7 +29,7 @@ export interface Terms extends LegalTerms {
   acceptable(id: string): Promise<RevisionRow | undefined>;
 }
 
-/** The failure for a revision that was replaced or never published. */
+/** Returns the failure for a revision that was replaced or never published. */
 export const notAcceptable = (): Failure => fail("conflict", {}, { detail: notCurrent });
 
 const notCurrent =
@@ -36,7 +43,7 @@ export function createTerms({ db, clock }: Pick<PlatformParts, "db" | "clock">):
     clock,
     ...times,
   });
-  /** Accepted revision by account. Acceptances are permanent. */
+  /** Revision in force that an account has accepted, by account. Never outdated, because acceptances are permanent. */
   const accepted = new Map<string, string>();
 
   function inForce(revisions: readonly RevisionRow[]): RevisionRow | undefined {
