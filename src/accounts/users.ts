@@ -110,7 +110,7 @@ export interface Verification {
 /** A verified user, and the account created by the verification. */
 export interface VerifiedUser {
   readonly user: UserRow;
-  readonly madeAccountId: string | undefined;
+  readonly createdAccountId: string | undefined;
   /** Revision of the terms accepted for the account at sign-up. */
   readonly acceptedRevision: string | null;
   /** Hash of the invite used at sign-up, still to be accepted. */
@@ -125,8 +125,8 @@ export interface VerifiedUser {
 export async function verifyUser(tx: Tx, id: string, verification: Verification): Promise<VerifiedUser | undefined> {
   const { membershipId, now, passwordHash } = verification;
   const row = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
-  const nothingMade = { madeAccountId: undefined, acceptedRevision: null, inviteHash: null };
-  if (!row || row.email_verified_at) return row && { user: row, ...nothingMade };
+  const nothingCreated = { createdAccountId: undefined, acceptedRevision: null, inviteHash: null };
+  if (!row || row.email_verified_at) return row && { user: row, ...nothingCreated };
   const { pending_account_id: accountId, pending_account_name: name, pending_invite: inviteHash } = row;
   if (row.pending_contested && passwordHash === undefined) throw failFields("validation-failed", passwordNeeded);
   if (accountId !== null) {
@@ -144,7 +144,7 @@ export async function verifyUser(tx: Tx, id: string, verification: Verification)
   const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
   // If a new password replaces the password of the sign-up, the owner of the mailbox may not have accepted the terms.
   const acceptedRevision = passwordHash === undefined ? row.pending_revision : null;
-  return { user, madeAccountId: accountId ?? undefined, acceptedRevision, inviteHash };
+  return { user, createdAccountId: accountId ?? undefined, acceptedRevision, inviteHash };
 }
 
 export async function renameUser(tx: Tx, id: string, name: string): Promise<void> {

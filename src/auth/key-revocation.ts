@@ -4,7 +4,7 @@ import { findUser } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
 import type { RevokeKeysRequest } from "../gen/pilothouse/v1/auth_pb.ts";
 import { revokeWithEvent } from "../identity/api-keys/revocation.ts";
-import { lockKeysMadeBy } from "../identity/api-keys/store.ts";
+import { lockKeysCreatedBy } from "../identity/api-keys/store.ts";
 import type { Call } from "../kernel/call.ts";
 import type { AuthServiceParts } from "./auth-parts.ts";
 import { invalidMailToken, useMailToken } from "./mail-tokens.ts";
@@ -18,7 +18,7 @@ export function createKeyRevocation(parts: AuthServiceParts) {
       const { userId } = await useMailToken(tx, "keys", token, now);
       const user = await findUser(tx, userId);
       if (!user) throw invalidMailToken();
-      for (const key of await lockKeysMadeBy(tx, { userId }, new Date(now))) {
+      for (const key of await lockKeysCreatedBy(tx, { userId }, new Date(now))) {
         await revokeWithEvent(parts, tx, key, userId);
         const { account_id: accountId, id: subject, name } = key;
         const revoked = { accountId, action: "api_key.revoke", subject, data: { name } };

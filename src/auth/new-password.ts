@@ -1,6 +1,6 @@
 import { type UserRow, updatePassword } from "../accounts/users.ts";
 import { keyPrefixOf } from "../identity/api-keys/key-message.ts";
-import { lockKeysMadeBy } from "../identity/api-keys/store.ts";
+import { lockKeysCreatedBy } from "../identity/api-keys/store.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";
@@ -31,7 +31,7 @@ export async function changePasswordHash(
   await updatePassword(tx, userId, passwordHash);
   await dropMailTokens(tx, userId);
   await logins.end(tx, { userId, ...(except !== undefined && { except }) });
-  const keys = await lockKeysMadeBy(tx, { userId }, new Date(clock.now()));
+  const keys = await lockKeysCreatedBy(tx, { userId }, new Date(clock.now()));
   const named = keys.slice(0, maxNamed).map(({ id, name }) => `${name} (${keyPrefixOf(id)}...)`);
   if (keys.length > maxNamed) named.push(`and ${keys.length - maxNamed} more`);
   const token = keys.length > 0 ? await makeMailToken(tx, "keys", { userId, email }, clock.now()) : "";

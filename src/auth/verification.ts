@@ -29,13 +29,13 @@ export function createVerification({
     const verified = await verifyUser(tx, userId, { membershipId, now, passwordHash });
     if (!verified) throw invalidMailToken();
     await dropVerifications(tx, userId);
-    const { user, madeAccountId, acceptedRevision: revisionId, inviteHash } = verified;
-    if (madeAccountId !== undefined) {
-      const made = { accountId: madeAccountId, action: "account.create", subject: madeAccountId };
+    const { user, createdAccountId, acceptedRevision: revisionId, inviteHash } = verified;
+    if (createdAccountId !== undefined) {
+      const made = { accountId: createdAccountId, action: "account.create", subject: createdAccountId };
       audit.record(tx, { ...made, actor: userActor(user), call });
       if (revisionId !== null) {
-        await insertAcceptance(tx, { accountId: madeAccountId, revisionId, at: user.created_at });
-        const accepted = { accountId: madeAccountId, action: "legal.accept", subject: revisionId };
+        await insertAcceptance(tx, { accountId: createdAccountId, revisionId, at: user.created_at });
+        const accepted = { accountId: createdAccountId, action: "legal.accept", subject: revisionId };
         audit.record(tx, { ...accepted, actor: userActor(user), call });
       }
     }

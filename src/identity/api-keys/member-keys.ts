@@ -2,7 +2,7 @@ import type { Principal } from "../../kernel/call.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import { type RevocationParts, revokeWithEvent } from "./revocation.ts";
-import { type KeyCreatorId, lockKeysMadeBy, transferKey } from "./store.ts";
+import { type KeyCreatorId, lockKeysCreatedBy, transferKey } from "./store.ts";
 
 /** Handles the keys of users who leave an account. */
 export interface MemberKeys {
@@ -17,7 +17,7 @@ export interface MemberKeys {
 
 export function createMemberKeys(parts: RevocationParts & { readonly apiKeys: ApiKeys }): MemberKeys {
   const { apiKeys, clock } = parts;
-  const lockAll = (tx: Tx, creator: KeyCreatorId) => lockKeysMadeBy(tx, creator, new Date(clock.now()));
+  const lockAll = (tx: Tx, creator: KeyCreatorId) => lockKeysCreatedBy(tx, creator, new Date(clock.now()));
 
   return {
     async revoke(tx, creator, by) {

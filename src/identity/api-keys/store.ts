@@ -128,7 +128,7 @@ export interface KeyCreatorId {
 }
 
 /** Locks and returns the valid keys that a user created. */
-export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyCreatorId, now: Date): Promise<ApiKeyRow[]> {
+export async function lockKeysCreatedBy(tx: Tx, { accountId, userId }: KeyCreatorId, now: Date): Promise<ApiKeyRow[]> {
   return tx.sql
     .selectFrom("api_keys")
     .selectAll()
