@@ -3,7 +3,7 @@ import { Counter, type Registry } from "prom-client";
 import { failFields } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
 import { createQueueBounds } from "./queue-bounds.ts";
-import { createStrengthJudge, type StrengthJudge } from "./strength.ts";
+import { createStrengthEstimator, type StrengthEstimator } from "./strength.ts";
 
 /**
  * argon2id with 19 MiB, two passes, parallelism 1: the minimum of OWASP's password storage cheat sheet. A hash takes 7
@@ -14,8 +14,8 @@ const owaspCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 export interface PasswordOptions {
   /** Cost of a hash. `memoryCost` is in KiB. Default: OWASP's minimum. */
   readonly cost?: typeof owaspCost;
-  /** Default: a new judge. */
-  readonly judge?: StrengthJudge;
+  /** Default: a new estimator. */
+  readonly estimate?: StrengthEstimator;
 }
 
 /** Maximum concurrent hashes per process; together they take at most 76 MiB. */
@@ -26,8 +26,8 @@ const maxWaiting = { all: 250, ofAddress: 50 };
 /** Minimum zxcvbn score. At 3, more than 10^8 guesses are needed to find the password of a stolen hash. */
 const minScore = 3;
 
-/** Maximum characters to judge, because the time grows faster than their number. */
-const maxJudged = 64;
+/** Maximum characters of a password to estimate. The time of an estimate grows faster than their number. */
+const maxEstimated = 64;
 
 /** Texts for zxcvbn's warnings. Other warnings have no text. */
 const warnings: Readonly<Record<string, string>> = {
@@ -60,7 +60,7 @@ export interface Passwords {
 
 export function createPasswords(
   registry: Registry,
-  { cost = owaspCost, judge = createStrengthJudge() }: PasswordOptions = {},
+  { cost = owaspCost, estimate = createStrengthEstimator() }: PasswordOptions = {},
 ): Passwords {
   const hashes = new Counter({
     name: "pilothouse_password_hashes_total",
@@ -96,8 +96,8 @@ export function createPasswords(
   return {
     async assertStrong(password, email, clientAddress) {
       const known = [email, ...email.split(/[^a-z0-9]+/), "pilothouse"];
-      const question = { password: canonical(password).slice(0, maxJudged), known };
-      const { score, warning } = await judge(question, clientAddress);
+      const question = { password: canonical(password).slice(0, maxEstimated), known };
+      const { score, warning } = await estimate(question, clientAddress);
       if (score >= minScore) return;
       const reason = warnings[warning] === undefined ? "" : `, since ${warnings[warning]}`;
       const detail = `is easily guessed${reason}: use four or more uncommon words, or a password manager`;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { createQueueBounds } from "./queue-bounds.ts";
 
-/** A password to judge, and words that an attacker knows. */
+/** A password whose strength is wanted, and words that an attacker knows. */
 export interface StrengthQuestion {
   readonly password: string;
   readonly known: readonly string[];
@@ -14,12 +14,14 @@ export interface StrengthAnswer {
   readonly warning: string;
 }
 
-/** Judges a password. Throws `rate-limited` if the queue is full, in total or for the client address. */
-export type StrengthJudge = (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer>;
+/**
+ * Estimates the strength of a password. Throws `rate-limited` if the queue is full, in total or for the client address.
+ */
+export type StrengthEstimator = (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer>;
 
 /** Milliseconds. */
 const times = {
-  /** Timeout of a judgement: 64 characters take up to 0.5 s of a core. */
+  /** Timeout of an estimate: 64 characters take up to 0.5 s of a core. */
   patience: 20_000,
   /** Until an unused thread ends. Consecutive sign-ups share a thread; ending the thread frees 12 of its 55 MB. */
   idle: 10_000,
@@ -28,13 +30,13 @@ const times = {
 /** Limits of the wait queue; the last waiter in the queue waits about 5 s. */
 const maxWaiting = { all: 100, ofAddress: 20 };
 
-/** Maximum megabytes of a thread's heap; a judgement uses 5. */
+/** Maximum megabytes of a thread's heap; an estimate uses 5. */
 const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 };
 
 const program = new URL("./strength-worker.ts", import.meta.url);
 
-/** Creates a judge, which runs one judgement at a time in a thread started on demand. */
-export function createStrengthJudge(): StrengthJudge {
+/** Creates an estimator, which runs one estimate at a time in a thread started on demand. */
+export function createStrengthEstimator(): StrengthEstimator {
   let worker: Worker | undefined;
   let idle: NodeJS.Timeout | undefined;
   const enter = createQueueBounds({ ...maxWaiting, what: "password checks" });

@@ -75,20 +75,20 @@ async function runAtOnce(work: (address: string) => Promise<unknown>, addresses:
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, index) => `198.51.100.${index}`);
 
 describe("the queue of password checks", () => {
-  const judge = (address: string): Promise<unknown> => assertStrong("x7#Kq!2mWz", email, address);
+  const estimate = (address: string): Promise<unknown> => assertStrong("x7#Kq!2mWz", email, address);
 
   test("admits 100 in total", async () => {
-    expect(await runAtOnce(judge, addresses(6), 18)).toEqual({ done: 100, refused: 8 });
+    expect(await runAtOnce(estimate, addresses(6), 18)).toEqual({ done: 100, refused: 8 });
   });
 
   test("admits 20 per address, and serves other addresses", async () => {
-    const [flood, other] = [runAtOnce(judge, ["192.0.2.1"], 130), runAtOnce(judge, ["192.0.2.2"], 1)];
+    const [flood, other] = [runAtOnce(estimate, ["192.0.2.1"], 130), runAtOnce(estimate, ["192.0.2.2"], 1)];
     expect(await flood).toEqual({ done: 20, refused: 110 });
     expect(await other).toEqual({ done: 1, refused: 0 });
   });
 
   test("counts a /64 of IPv6 as one address", async () => {
-    expect(await runAtOnce(judge, ["2001:db8::1", "2001:db8::2"], 15)).toEqual({ done: 20, refused: 10 });
+    expect(await runAtOnce(estimate, ["2001:db8::1", "2001:db8::2"], 15)).toEqual({ done: 20, refused: 10 });
   });
 });
 
