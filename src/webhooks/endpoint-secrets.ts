@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { isKeyLost, type Sealer } from "../platform/secrets/secrets-sealer.ts";
-import { secretMark } from "./webhook-signature.ts";
+import { endpointSecretPrefix } from "./webhook-signature.ts";
 
 /** Random bytes of a secret, which are 32 characters of base64. */
 const secretBytes = 24;
@@ -12,7 +12,7 @@ export const graceMs = 24 * 3_600_000;
 
 /** Creates a secret: `whsec_` and standard base64, as Standard Webhooks libraries expect. */
 export function newEndpointSecret(): string {
-  return `${secretMark}${randomBytes(secretBytes).toString("base64")}`;
+  return `${endpointSecretPrefix}${randomBytes(secretBytes).toString("base64")}`;
 }
 
 /** Returns the first characters of a secret, by which people recognise the secret. */

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 
 /** Prefix of every endpoint secret; 24 bytes follow as 32 characters of base64. */
-export const secretMark = "whsec_";
+export const endpointSecretPrefix = "whsec_";
 
 /** Content that a signature covers. */
 export interface Signed {
@@ -29,7 +29,7 @@ export function signatureHeaders(secrets: readonly string[], { id, body, timesta
 }
 
 function bytesOf(secret: string): Buffer {
-  return Buffer.from(secret.slice(secretMark.length), "base64");
+  return Buffer.from(secret.slice(endpointSecretPrefix.length), "base64");
 }
 
 function hmac(key: string | Buffer, text: string, encoding: "hex" | "base64"): string {
