@@ -78,7 +78,9 @@ async function addEvents(accountId: string, events: AsyncIterable<Event>, notice
   for await (const event of events) for (const change of changesOf(accountId, event)) notices.add(change);
 }
 
-/** Converts a notice; undefined if the caller may not read the resource, or if this release does not know its kind. */
+/**
+ * Converts a notice; undefined if the caller may not read the resource, or if this release does not know the values.
+ */
 function toNotice(notice: ResourceChange | "resync", { principal }: Call): AccountNotice | undefined {
   if (notice === "resync") return create(AccountNoticeSchema, { change: AccountChange.RESYNC });
   const [resource, change] = [toResource(notice.resource), toChange(notice.change)];

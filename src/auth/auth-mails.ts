@@ -12,7 +12,7 @@ export interface AuthMails {
   verification(user: Recipient & { readonly pending_contested?: boolean }, token: string): Mail;
   magicLink(user: Recipient, token: string): Mail;
   passwordReset(user: Recipient, token: string): Mail;
-  /** `keys`: names and prefixes of the user's keys; `token`: token of the link that revokes them. */
+  /** `keys`: names and prefixes of the user's keys; `token`: token of the link that revokes these keys. */
   passwordChanged(user: Recipient, keys: readonly string[], token: string): Mail;
   newDevice(user: Recipient, client: Client): Mail;
   /** Sent to the new address, whose owner is not verified yet. */

@@ -55,7 +55,7 @@ export function readUrl(field: string, given: string | undefined, fallback: stri
   return url.href;
 }
 
-/** Finds the customer of an account, or creates one at the processor. */
+/** Returns the customer of an account. Creates the customer at the processor if none is stored. */
 async function ensureCustomer(
   { db, clock }: CardCheckoutParts,
   { client, isSandbox }: CardProcessor,

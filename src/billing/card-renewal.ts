@@ -8,7 +8,7 @@ import { closeCheckout, listOpenCheckouts } from "./store.ts";
  * Metadata key of subscriptions cancelled because their account was deleted. Subscriptions that a user cancelled lack
  * the key, and stay cancelled when the account is restored.
  */
-const stopMark = "pilothouse_stopped";
+const stoppedKey = "pilothouse_stopped";
 
 export const listCardSubscriptions = ({ client }: CardProcessor, customer: string) =>
   client.subscriptions.list({ customer, status: "all", limit: 100, expand: ["data.latest_invoice"] });
@@ -35,18 +35,21 @@ export async function stopRenewal(
     // A schedule of future changes blocks updates of the subscription.
     if (schedule) await subscriptionSchedules.release(typeof schedule === "string" ? schedule : schedule.id);
     if (status === "active")
-      await subscriptions.update(id, { cancel_at_period_end: true, metadata: { [stopMark]: "true" } });
+      await subscriptions.update(id, { cancel_at_period_end: true, metadata: { [stoppedKey]: "true" } });
     else await subscriptions.cancel(id);
   }
 }
 
-/** Resumes renewal of subscriptions that the deletion of the account stopped. Returns whether there were any. */
+/**
+ * Resumes renewal of subscriptions that the deletion of the account stopped. Returns whether there were such
+ * subscriptions.
+ */
 export async function resumeRenewal(
   { client }: CardProcessor,
   found: readonly Stripe.Subscription[],
 ): Promise<boolean> {
-  const stopped = found.filter((each) => subscriptionStatus(each) === "cancelling" && each.metadata?.[stopMark]);
+  const stopped = found.filter((each) => subscriptionStatus(each) === "cancelling" && each.metadata?.[stoppedKey]);
   for (const { id } of stopped)
-    await client.subscriptions.update(id, { cancel_at_period_end: false, metadata: { [stopMark]: "" } });
+    await client.subscriptions.update(id, { cancel_at_period_end: false, metadata: { [stoppedKey]: "" } });
   return stopped.length > 0;
 }

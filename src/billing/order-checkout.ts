@@ -46,7 +46,7 @@ function recordOrder(call: Call, tx: Tx, row: OrderRow): CryptoOrder {
   return toOrderMessage(row);
 }
 
-/** Returns the price of months of a tier in cents, at most the yearly price. Returns undefined if it is not sold. */
+/** Returns the cents for months of a tier, at most the yearly price. Returns undefined if the tier is not sold. */
 function costOf(prices: Prices, tier: string, months: number): number | undefined {
   const [month, year] = [tierPriceOf(prices, tier, "month"), tierPriceOf(prices, tier, "year")];
   return month === undefined || year === undefined ? undefined : Math.min(months * month, year);

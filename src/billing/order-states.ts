@@ -17,7 +17,7 @@ export const moves = {
   Settled: { from: ["awaiting_payment", "confirming"], to: "paid" },
   Expired: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "expired" },
   Invalid: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "processor_failed" },
-  /** The operator returned the payment before it settled. */
+  /** The operator returned the payment of an order that was not paid yet. */
   returned: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "refunded" },
   /** The client cancelled the order. */
   cancel: { from: ["quoted", "awaiting_payment"], to: "cancelled" },

@@ -13,7 +13,7 @@ import type { CryptoProcessor, Processors } from "./processors.ts";
 export const orderJob = { kind: "crypto-order" } as const;
 
 export interface OrderJob {
-  /** Whether the operator has returned the payment before it settled. */
+  /** Whether the operator has returned the payment of an order that is not paid yet. */
   readonly isReturned?: boolean;
 }
 
@@ -37,7 +37,7 @@ const checkDelays = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
 
 const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute];
 
-/** Whether the processor must invalidate the invoice, so that it accepts no further payments. */
+/** Returns whether the invoice still accepts payments although its order was refunded or cancelled. */
 function mustInvalidate({ status, failure_reason }: OrderRow, invoice: Invoice): boolean {
   if (failure_reason === "refunded") return invoice.status === "New" || invoice.status === "Processing";
   return status === "cancelled" && invoice.status === "New";

@@ -144,7 +144,7 @@ export async function claimUnreconciled(tx: Tx, since: Date, now: Date, sandbox:
   return rows.map(({ id }) => id);
 }
 
-/** Records a webhook. Returns false if it was already recorded. */
+/** Records a webhook. Returns false if the webhook was already recorded. */
 export async function saveProcessorWebhook(
   tx: Tx,
   notice: { id: string; processor: string; kind: string; subject: string; now: Date },

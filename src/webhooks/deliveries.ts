@@ -40,7 +40,7 @@ interface Sendable extends DeliveryToSend {
   readonly event_created_at: Date;
 }
 
-/** Returns why a delivery is impossible; undefined if it is possible. */
+/** Returns the reason why a delivery cannot be sent; undefined if there is none. */
 function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
   return inactiveReason(active) ?? (data === null ? "event_expired" : undefined);
 }

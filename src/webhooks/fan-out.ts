@@ -102,7 +102,7 @@ function queueAccountEvents(
 
 /**
  * Creates the job kind that queues deferred deliveries. The job has no retries, because a retry would break the order
- * of events. It needs no data besides its own, so that it cannot fail for lack of data.
+ * of events. The data of the job is complete, so that no lookup can fail.
  */
 export function createLaterFanOut(parts: FanOutParts): JobKind<DeferredEvents> {
   return defineJob({

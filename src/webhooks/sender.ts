@@ -61,7 +61,7 @@ const bodyMs = 2_000;
 /** Bytes of the response body that the delivery log keeps. */
 const keptBytes = 200;
 
-/** Maximum bytes to drain before reusing a connection; beyond this, opening a new one is cheaper. */
+/** Maximum bytes of a response to drain before its connection is reused. Beyond this, a new connection is cheaper. */
 const maxBytes = 16_384;
 
 export function createSender({ config, clock = systemClock, timeoutMs = wholeMs, ...options }: SenderOptions): Sender {

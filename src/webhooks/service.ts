@@ -54,7 +54,7 @@ const secretGrant = { scopes: ["webhooks:write"] };
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
   const { db, clock, sealer, jobQueues, sender } = parts;
 
-  /** Locks the account, and throws `tier-limit` if it has the maximum number of endpoints of a kind. */
+  /** Locks the account. Throws `tier-limit` if the account has the maximum number of endpoints of one of `kinds`. */
   async function assertBelowLimit(tx: Tx, accountId: string, kinds: readonly (keyof typeof max)[]): Promise<void> {
     await lockAccount(tx, accountId);
     const counts = await countEndpoints(tx, accountId);

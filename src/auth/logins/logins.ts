@@ -117,7 +117,7 @@ export function createLogins(parts: Pick<PlatformParts, "db" | "bus" | "ids" | "
     return ended;
   }
 
-  /** Returns the pair for which a refresh token was spent, if the pair is unused and the retry is prompt. */
+  /** Returns the successor of a pair whose refresh token was spent in the last 10 s, if the successor is unused. */
   async function repeat(spent: string, pair: Pair | undefined, now: number): Promise<IssuedPair | undefined> {
     const { seed, successor_id: id, spent_at: spentAt } = pair ?? {};
     const isFresh = spentAt && now - spentAt.getTime() <= lifetimes.repeat;

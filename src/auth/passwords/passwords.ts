@@ -20,7 +20,7 @@ export interface PasswordOptions {
 
 /** Maximum concurrent hashes per process; together they take at most 76 MiB. */
 const atOnce = 4;
-/** Limits of the wait queue; the last waiter in the queue waits about one second. */
+/** Maximum waiting calls, in total and per client address. The last of 250 calls waits about one second. */
 const maxWaiting = { all: 250, ofAddress: 50 };
 
 /** Minimum zxcvbn score. At 3, more than 10^8 guesses are needed to find the password of a stolen hash. */

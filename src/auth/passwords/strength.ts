@@ -27,7 +27,7 @@ const times = {
   idle: 10_000,
 };
 
-/** Limits of the wait queue; the last waiter in the queue waits about 5 s. */
+/** Maximum waiting calls, in total and per client address. The last of 100 calls waits about 5 s. */
 const maxWaiting = { all: 100, ofAddress: 20 };
 
 /** Maximum megabytes of a thread's heap; an estimate uses 5. */

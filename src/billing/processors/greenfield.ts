@@ -34,7 +34,7 @@ export interface Greenfield {
   findInvoice(orderId: string): Promise<Invoice | undefined>;
   invoice(id: string): Promise<Invoice>;
   payment(id: string, crypto: string): Promise<InvoicePayment>;
-  /** Marks an invoice as invalid, so that it accepts no further payments. */
+  /** Marks an invoice as invalid. The invoice then accepts no further payments. */
   invalidate(id: string): Promise<void>;
 }
 

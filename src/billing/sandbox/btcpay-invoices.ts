@@ -25,7 +25,7 @@ export function createBtcPayInvoices(tools: SandboxTools) {
     await notify("btcpay", { "btcpay-sig": btcPaySignature(secret, body) }, body);
   }
 
-  /** Finds an invoice, and expires it if its time is over. */
+  /** Finds an invoice. A `New` invoice becomes `Expired` after its expiration time. */
   async function find(id: string): Promise<SandboxObject | undefined> {
     const invoice = await store.get(id);
     if (invoice?.object !== "btc_invoice") return undefined;

@@ -28,7 +28,9 @@ export interface Grantor extends Required<GrantedRights> {
 
 const ranks: Readonly<Record<string, number>> = { member: 0, admin: 1, owner: 2 } satisfies Record<Role, number>;
 
-/** Returns whether a role is above another. An unknown role, of a later release, cannot be granted: it is above all. */
+/**
+ * Returns whether a role is above another. An unknown role, of a later release, is above all, and cannot be granted.
+ */
 export const isAbove = (role: string, other: string): boolean => (ranks[role] ?? 3) > (ranks[other] ?? 0);
 
 /** Returns the rights of a membership: the role and all its scopes, from any address. */
