@@ -24,8 +24,7 @@ export async function stopRenewal(
 ): Promise<void> {
   const { checkout, subscriptions, subscriptionSchedules } = card.client;
   for (const open of await listOpenCheckouts(db, customerId, new Date(clock.now()))) {
-    // `expire` fails for a completed checkout, whose subscription is cancelled below.
-    await checkout.sessions.expire(open).catch(() => undefined);
+    await checkout.sessions.expire(open).catch(unlessOver);
     await closeCheckout(db, open);
   }
   for (const found of (await listCardSubscriptions(card, customerId)).data) {
@@ -38,6 +37,11 @@ export async function stopRenewal(
       await subscriptions.update(id, { cancel_at_period_end: true, metadata: { [stoppedKey]: "true" } });
     else await subscriptions.cancel(id);
   }
+}
+
+/** Ignores that a checkout was completed, which created a subscription, or has expired. Throws other errors. */
+function unlessOver(error: unknown): void {
+  if (!(error instanceof Error && "statusCode" in error && error.statusCode === 400)) throw error;
 }
 
 /**

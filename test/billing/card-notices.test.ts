@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { Person } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
@@ -74,6 +74,32 @@ test("an account that has just paid cannot open a second checkout", async () => 
   await deliverAll();
   await billingUntil(ada.rest, ({ tier }) => tier === "free");
   expect(await ada.rest("/v1/billing/checkout-session", request)).toMatchObject({ status: 201 });
+});
+
+test("the checkout of a deleted account expires although the processor fails at first", async () => {
+  const ada = await gateway.signUp();
+  const { body } = await ada.rest("/v1/billing/checkout-session", { tier: "personal" });
+  const expiry = `/v1/checkout/sessions/${body.id}/expire`;
+  const count = () => processor.asked.filter((asked) => asked === `POST ${expiry}`).length;
+  let failures = 0;
+  const { answer } = processor;
+  processor.answer = (path, text) => {
+    if (path !== expiry || failures > 0) return answer(path, text);
+    failures += 1;
+    return "no JSON";
+  };
+  onTestFinished(() => {
+    processor.answer = answer;
+  });
+  const { status } = await ada.rest("/v1/auth/account/delete", { password: ada.password });
+  expect(status).toBe(202);
+  await expect.poll(count).toBe(1);
+  await expect
+    .poll(() => {
+      gateway.pass(61_000);
+      return count();
+    })
+    .toBe(2);
 });
 
 test("a notice with an old or wrong signature is refused and does not trigger a lookup", async () => {
