@@ -39,7 +39,7 @@ const nextSteps: Readonly<Record<ErrorSlug, RegExp>> = {
   "proxy-validation-failed": /correct the proxy's settings/,
   "concurrency-limit": /^the account runs 1 session, .*: end one first$/,
   "tier-limit": /revoke one first|delete one first|wait until/,
-  "rate-limited": /wait \d+ s/,
+  "rate-limited": /(?:wait|retry after) \d+ s/,
   "bundled-llm-budget-exhausted": /raise monthly_cap_cents/,
   "bundled-llm-consent-required": /bundled_llm_consent true/,
   internal: /[Tt]ry again/,

@@ -122,7 +122,7 @@ export function credentialTests(scene: GetScene): void {
     expect(told).toBeGreaterThan(0);
     expect(told).toBeLessThanOrEqual(60 + refilled);
     const { refused } = await sendUntilRefused(() => guessFrom(address));
-    expectProblem(refused, { status: 429, slug: "rate-limited", detail: "bucket global of your address" });
+    expectProblem(refused, { status: 429, slug: "rate-limited", detail: 'rate limit "global" of your address' });
     // The key is not cached yet, and the address has no token left.
     const headers = { "x-forwarded-for": address };
     expect((await send(newcomer, { path: "/v1/sessions", headers })).status).toBe(200);
