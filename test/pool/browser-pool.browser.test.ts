@@ -8,6 +8,7 @@ import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { type Device, plainDevice } from "../../workers/pages/device/device.ts";
 import { type BrowserOrigin, BrowserPool } from "../../workers/pool/browser-pool.ts";
 import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
+import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
 
 describe("a pool of browsers", () => {
@@ -135,6 +136,14 @@ describe("a pool of browsers", () => {
     expect(failed).toHaveBeenCalledExactlyOnceWith(expect.anything(), "failed to adopt a warm browser");
     failed.mockClear();
     await browser.dispose();
+  });
+
+  test("releases the slot of a browser that does not answer after its launch", async () => {
+    await setUpPool({ size: 1, max: 0 });
+    vi.spyOn(WarmBrowser.prototype, "adopt").mockRejectedValueOnce(new Error("no answer"));
+    await expect(take("desktop-chrome")).rejects.toThrow("no answer");
+    expect(slots.free).toBe(1);
+    await (await take("desktop-chrome")).dispose();
   });
 
   test("assigns a launching browser to the first session, and other sessions their own", async () => {

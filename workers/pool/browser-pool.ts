@@ -215,7 +215,12 @@ export class BrowserPool {
         { retryAfter: 1, detail: "the worker has no free slot: try again in a moment" },
       );
     const warm = await this.#launchIn(slot, browserOptions, browserOptions.makeProfile?.(slot));
-    return { how: "launched", browser: await warm.adopt(browserOptions.device) };
+    try {
+      return { how: "launched", browser: await raceSignal(warm.adopt(browserOptions.device), browserOptions.signal) };
+    } catch (error) {
+      await this.#dispose(warm);
+      throw error;
+    }
   }
 
   /**
