@@ -73,8 +73,8 @@ export async function sendModelRequest(
     if (finish === "other" || finish === "error") throw new Error("the response of the model was truncated");
     const input = usage.inputTokens ?? 0;
     const { cacheReadTokens: cached = 0, cacheWriteTokens: written = 0 } = usage.inputTokenDetails ?? {};
-    // PostgreSQL cannot store NUL.
-    const text = said.replaceAll("\0", "");
+    // PostgreSQL stores neither NUL nor unpaired surrogates.
+    const text = said.replaceAll("\0", "").toWellFormed();
     const used = { input, cached, written, output: usage.outputTokens ?? 0 };
     return { messages: response.messages, text, usage: used, responseId: response.id };
   } catch (thrown) {

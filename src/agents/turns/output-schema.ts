@@ -112,7 +112,7 @@ const describeErrors = (errors: readonly ErrorObject[] | null | undefined): stri
     .join("; ");
 
 /** PostgreSQL stores neither NUL nor unpaired surrogates. */
-const isStorable = (json: object): boolean => !/\\u0000|\\ud[89a-f]/.test(JSON.stringify(json));
+const isStorable = (json: object): boolean => !/(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(JSON.stringify(json));
 
 function depthOf(json: string): number {
   let depth = 0;

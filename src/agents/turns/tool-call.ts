@@ -35,8 +35,7 @@ const inputOf = ({ input }: ToolCall): Input => (typeof input === "object" && in
 function textOf(input: Input, name: string): string {
   const value = input[name];
   if (typeof value !== "string" || value === "") throw failFields("validation-failed", { [name]: "must be text" });
-  // PostgreSQL cannot store NUL.
-  return value.replaceAll("\0", "").slice(0, longestText);
+  return plain(value, longestText);
 }
 
 /** Element to read from, and the offset to start at. */
@@ -286,8 +285,8 @@ function shown(call: ToolCall, elementFor: (ref: string) => string | undefined):
   };
 }
 
-/** Truncates a text, and removes NUL, which PostgreSQL cannot store. */
-const plain = (text: string, length: number): string => text.replaceAll("\0", "").slice(0, length);
+/** Truncates a text, removes NUL and replaces unpaired surrogates, because PostgreSQL stores neither. */
+const plain = (text: string, length: number): string => text.replaceAll("\0", "").slice(0, length).toWellFormed();
 
 /** Typed text is hidden, including a key that produces a character. */
 const isShown = ([name, value]: [string, unknown]): boolean =>

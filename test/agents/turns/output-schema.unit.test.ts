@@ -49,8 +49,9 @@ test.each([
   expect(findOutputFault(schema, output)).toBe(fault);
 });
 
-test("a result may be nested as deeply as a response allows", () => {
+test("a result may have escapes as text, and be nested as deeply as a response allows", () => {
   expect(findOutputFault(schema, { price: 1.5, tags: ["a"] })).toBeUndefined();
+  expect(findOutputFault({ type: "object" }, { source: String.raw`"\ud83d\ude00" or \u0000` })).toBeUndefined();
   const deep = (depth: number): JsonObject => (depth === 0 ? {} : { a: deep(depth - 1) });
   expect(findOutputFault({ type: "object" }, deep(23))).toBeUndefined();
   expect(findOutputFault({ type: "object" }, deep(24))).toBe("result is more than 24 levels deep");

@@ -699,10 +699,11 @@ test("a person who takes over ends the agent's action, and the agent is notified
 test("an agent requests a person, and continues when control is returned", async () => {
   await storeKey("anthropic");
   await withAgent(async ({ path, message, entries }) => {
-    const ask = { name: "ask_person", input: { instructions: "Log in, please." } };
+    // PostgreSQL cannot store half a character.
+    const ask = { name: "ask_person", input: { instructions: "Log in, please.\ud83d" } };
     say({ calls: [ask, { name: "observe", input: {} }] }, ({ results }) => ({ text: results.join("\n") }));
     const turn = message("Buy it.");
-    const asked = async () => (await entries()).some(({ content }) => content.text === "Log in, please.");
+    const asked = async () => (await entries()).some(({ content }) => content.text === "Log in, please.\ufffd");
     expect(await waitUntil(asked, { timeout: 20_000, every: 50 })).toBe(true);
     await scene.rest(`${path}/takeover`, { client_id: "anna" });
     await scene.rest(`${path}/handback`, { client_id: "anna" });
