@@ -31,7 +31,7 @@ interface Load {
 }
 
 interface Waiting {
-  readonly event: InputEvent["event"];
+  readonly event: InputEvent["event"] | { readonly case: "release" };
   readonly page: PageInput;
   readonly slots: number;
 }
@@ -67,7 +67,7 @@ export class WorkerInputQueue {
   /** Queues events in order while there is room. Returns the numbers of accepted and of unsupported events. */
   push(events: readonly InputEvent[]): { accepted: number; dropped: number } {
     const page = this.#findInput();
-    if (this.#page && this.#page !== page) releaseAll(this.#page);
+    if (this.#page !== page) this.release();
     this.#page = page;
     const pushed = { accepted: 0, dropped: 0 };
     for (const { event } of events) {
@@ -81,13 +81,18 @@ export class WorkerInputQueue {
 
   /** Releases all held keys, buttons and fingers, after the input sent so far. */
   release(): void {
-    if (this.#page) releaseAll(this.#page);
+    if (!this.#page) return;
+    this.#waiting.push({ event: { case: "release" }, page: this.#page, slots: 0 });
+    this.#pump();
   }
 
   /** Discards queued input and releases all held keys, buttons and fingers. */
   clear(): void {
-    for (const { page, slots } of this.#waiting.splice(0)) this.#loadOf(page).slots -= slots;
-    this.release();
+    for (const { event, page, slots } of this.#waiting.splice(0)) {
+      this.#loadOf(page).slots -= slots;
+      if (event.case === "release") releaseAll(page);
+    }
+    if (this.#page) releaseAll(this.#page);
     this.#notifyRoom();
   }
 
@@ -129,6 +134,10 @@ export class WorkerInputQueue {
       const load = this.#loadOf(page);
       if (isMove && this.#waiting.length === 1 && load.moves >= maxMoves) return;
       this.#waiting.shift();
+      if (event.case === "release") {
+        releaseAll(page);
+        continue;
+      }
       const mayDrop = event.case === "pointerUp" && page.mouse.mayBeDragging;
       const dispatched = dispatchInput(page, event)?.catch(() => undefined) ?? Promise.resolve();
       if (isMove) load.moves += 1;
