@@ -83,7 +83,8 @@ export async function* relayed(
   awaitAllowance: ConversationParts["awaitAllowance"],
 ): AsyncGenerator<Message> {
   const { input } = served.method;
-  // Messages that a transport relays unparsed are limited by the transport, per connection.
+  // Unread messages wait for the account's allowance. WebSocket frames arrive as messages: `ws/stream-relay.ts` limits
+  // each connection.
   const messages = messagesOf(requests, awaitAllowance);
   const all = served.rules.duplex ? checked(messages, input, call.signal) : messages;
   const { value: first = create(input) } = await all.next();

@@ -18,7 +18,7 @@ const launchMs = 30_000;
 const tickMs = 5_000;
 
 /**
- * Milliseconds from a session's start to the next launch ahead. A launch blocks the worker for 20 ms and uses a core for
+ * Milliseconds from the end of a `take` to the next launch ahead of demand. A launch blocks the worker for 20 ms and uses a core for
  * 200 ms, which the session's first page also needs.
  */
 const soonMs = 400;

@@ -17,7 +17,10 @@ export interface SessionCaller {
   readonly idempotencyKey?: string | undefined;
   /** Agent step of the command. A session runs a step once, and repeats its response on retries. */
   readonly stepId?: string;
-  /** Client that must hold control. If undefined, the command requires that no client holds control. */
+  /**
+   * Client that must hold control. If undefined, commands that act on the page or wait fail while a client holds
+   * control. Observe, read and capture run anyway.
+   */
   readonly clientId?: string;
   /** Secrets that the command may type. The session's output shows their names instead of their values. */
   readonly variables?: readonly SecretVariable[];
