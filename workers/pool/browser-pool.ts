@@ -18,8 +18,8 @@ const launchMs = 30_000;
 const tickMs = 5_000;
 
 /**
- * Milliseconds from the end of a `take` to the next launch ahead of demand. A launch blocks the worker for 20 ms and uses a core for
- * 200 ms, which the session's first page also needs.
+ * Milliseconds from the end of a `take` to the next launch ahead of demand. A launch blocks the worker for 20 ms and
+ * uses a core for 200 ms, which the session's first page also needs.
  */
 const soonMs = 400;
 
