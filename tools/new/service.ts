@@ -33,6 +33,7 @@ import "pilothouse/v1/options.proto";
 option csharp_namespace = "Pilothouse.V1";
 option go_package = "pilothouse/v1;pilothousev1";
 option java_multiple_files = true;
+option java_outer_classname = "${name}Proto";
 option java_package = "pilothouse.v1";
 
 // TODO: describe the service.
