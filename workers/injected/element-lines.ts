@@ -167,7 +167,7 @@ function interactivityOf(
   if (element instanceof HTMLLabelElement) {
     const { control } = element;
     if (!control || visibility.isDisabled(control)) return undefined;
-    // If the page hides a control and draws a replacement, the label stands for the control.
+    // If the page hides a control and draws a replacement, the label is listed instead of the control.
     const isDrawnHere = clips.meets(visibility.boxOf(element), visit.clip);
     return (isDrawnHere ? !clips.isHit(control, true) : !clips.isDrawn(control)) ? "own" : undefined;
   }

@@ -12,7 +12,7 @@ const natives =
 
 /** Interactive parts of an element. */
 export interface Inside {
-  /** Whether a descendant is interactive by itself. */
+  /** Whether a descendant has interactive markup, a listener, or a pointer cursor that the element lacks. */
   readonly hasActive: boolean;
   /** Repeated parts and icons that are probably interactive, although neither markup nor cursor indicates this. */
   readonly items: ReadonlySet<Element>;

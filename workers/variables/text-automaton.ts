@@ -21,7 +21,7 @@ const cutMarks: ReadonlySet<number> = new Set(["…", lookaheadMarks.end].map((s
  * the process. Overlapping matches are joined.
  */
 export class TextAutomaton {
-  /** Next state by state and character. A state stands for a prefix of a secret, state 0 for the empty prefix. */
+  /** Next state by state and character. A state is a prefix of a secret, state 0 the empty prefix. */
   readonly #next = new Map<number, number>();
   /** Length of each state's prefix. */
   readonly #depth = [0];

@@ -62,7 +62,7 @@ export function assertNetworks(texts: readonly string[]): void {
   if (faults.length > 0) throw failFields("validation-failed", Object.fromEntries(faults));
 }
 
-/** Returns whether each inner network lies within an outer network. An empty list stands for all addresses. */
+/** Returns whether each inner network lies within an outer network. An empty list means all addresses. */
 export function areWithin(inner: readonly string[], outer: readonly string[]): boolean {
   if (outer.length === 0) return true;
   const networks = readNetworks(outer);
