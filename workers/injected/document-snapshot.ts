@@ -147,10 +147,11 @@ export function numberFound(epoch: number, lines: readonly number[]): (number | 
   });
 }
 
-/** Returns the elements at sample points of the viewport, with their ancestors. Takes about 12 ms, at most 40 ms. */
+/** Returns the elements at sample points of the viewport, with their ancestors. Takes about 12 ms, at most 120 ms. */
 function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
   const seen = new Set<Element>();
-  const budget = new TimeBudget(40);
+  // A busy machine may interrupt the samples several times, for up to 8 ms of the budget each.
+  const budget = new TimeBudget(120);
   // Begins with a coarse grid, so that large elements are found even if the time does not suffice.
   for (const step of [128, 64, 32]) {
     for (let y = top + step / 2; y < bottom; y += step) {
