@@ -6,11 +6,12 @@ import { DeletionService } from "../../src/gen/pilothouse/v1/deletion_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
+import { sampledTransports } from "../support/long-test.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { billingUntil, pressPortal, subscribe } from "../support/sandbox.ts";
 import { smallRecipe } from "../support/small-recipe.ts";
-import { type Outcome, type TransportName, transportNames } from "../support/transport-calls.ts";
+import type { Outcome, TransportName } from "../support/transport-calls.ts";
 import { causeEvent, register, startEndpoints } from "../webhooks/scene.ts";
 
 const { deleteAccount, restoreAccount: restore } = DeletionService.method;
@@ -49,7 +50,7 @@ async function close(
   return link.split("#")[1] ?? "";
 }
 
-describe.each(transportNames)("over %s", (transport) => {
+describe.each(sampledTransports)("over %s", (transport) => {
   test("an owner deletes the account and restores it within a week, with its keys and logins", async () => {
     const owner = await gateway.signUp();
     const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;

@@ -65,10 +65,9 @@ describe.each(runtimes)("a screenshot in %s", (runtime) => {
       expect(own.rgb.equals(other.rgb)).toBe(true);
     }
 
-    test.each([
-      ["device", CaptureScale.DEVICE],
-      ["css", CaptureScale.CSS],
-    ] as const)("equals that of Playwright, in %s pixels", async (scale, captureScale) => {
+    test.each(
+      withLong<["device" | "css", CaptureScale]>([["device", CaptureScale.DEVICE]], [["css", CaptureScale.CSS]]),
+    )("equals that of Playwright, in %s pixels", async (scale, captureScale) => {
       await expectSame({ scale: captureScale }, await page.screenshot({ scale }));
       await expectSame({ scale: captureScale, fullPage: true }, await page.screenshot({ scale, fullPage: true }));
     });

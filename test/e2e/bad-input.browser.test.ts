@@ -19,4 +19,4 @@ describe("credentials", () => credentialTests(scene));
 describe("repeats", () => repeatTests(scene));
 describe("streams", () => streamTests(scene));
 // Besides, each operation gets requests until it has failed and succeeded. random-input.long.test.ts sends more.
-describe("random requests", () => randomInputTest(scene, 100));
+describe("random requests", () => randomInputTest(scene, 40));

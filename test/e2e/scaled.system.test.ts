@@ -10,6 +10,7 @@ import { silentLog } from "../support/database.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { InputSite } from "../support/input-site.ts";
+import { longDescribe } from "../support/long-test.ts";
 import { restClient } from "../support/rest.ts";
 import { countOpenStreams, openEverywhere } from "./support/open-streams.ts";
 
@@ -254,7 +255,7 @@ test("a stopping worker accepts no new sessions, and exits after its last sessio
   for (const each of others) expect(await destroy(one, each)).toBe(204);
 }, 60_000);
 
-describe("certificates", () => tlsRenewalTest(() => ({ deployment, site, mounts, authority, workerEnv })));
+longDescribe("certificates", () => tlsRenewalTest(() => ({ deployment, site, mounts, authority, workerEnv })));
 
 async function databaseTime(): Promise<number> {
   const [row] = await db.named<{ now: Date }>({ name: "test-now", text: "select clock_timestamp() as now" }, []);

@@ -143,35 +143,39 @@ longTest(
   120_000,
 );
 
-test("a worker that the operator drains keeps its session on SIGTERM, and ends with its last session", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { running, worker, controlLog, create: begin, state, destroy, row } = await drainOne(600, stack, "operator");
-  await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
-  await expect.poll(() => worker.output(), { timeout: patience }).toContain("drain requested");
-  expect(await listWorkers(running)).toMatchObject([{ state: "draining", slots: 4, held: 1 }]);
-  worker.signal("SIGTERM");
-  await state();
-  await destroy();
-  expect(await worker.ended).toBe(0);
-  expect(await listWorkers(running)).toMatchObject([{ state: "left", held: 0 }]);
-  const lines = worker
-    .output()
-    .split("\n")
-    .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line));
-  const identity = { role: "worker", release: releaseVersion, host: hostname() };
-  const expected = [
-    { msg: "the worker has started" },
-    { msg: "registered with a control process" },
-    { msg: "the worker drains", why: "drain requested", drain_seconds: 600 },
-    { msg: "the worker ends", why: "drain requested" },
-  ];
-  const all = expected.map((line) => expect.objectContaining({ ...identity, ...line }));
-  expect(lines).toEqual(expect.arrayContaining(all));
-  const [listed] = await listWorkers(running);
-  const known = ["worker registered", "worker left"].map((msg) =>
-    expect.objectContaining({ msg, worker_id: listed.id, host: hostname() }),
-  );
-  expect(controlLog).toEqual(expect.arrayContaining(known));
-  expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
-}, 120_000);
+longTest(
+  "a worker that the operator drains keeps its session on SIGTERM, and ends with its last session",
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const { running, worker, controlLog, create: begin, state, destroy, row } = await drainOne(600, stack, "operator");
+    await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
+    await expect.poll(() => worker.output(), { timeout: patience }).toContain("drain requested");
+    expect(await listWorkers(running)).toMatchObject([{ state: "draining", slots: 4, held: 1 }]);
+    worker.signal("SIGTERM");
+    await state();
+    await destroy();
+    expect(await worker.ended).toBe(0);
+    expect(await listWorkers(running)).toMatchObject([{ state: "left", held: 0 }]);
+    const lines = worker
+      .output()
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
+      .map((line) => JSON.parse(line));
+    const identity = { role: "worker", release: releaseVersion, host: hostname() };
+    const expected = [
+      { msg: "the worker has started" },
+      { msg: "registered with a control process" },
+      { msg: "the worker drains", why: "drain requested", drain_seconds: 600 },
+      { msg: "the worker ends", why: "drain requested" },
+    ];
+    const all = expected.map((line) => expect.objectContaining({ ...identity, ...line }));
+    expect(lines).toEqual(expect.arrayContaining(all));
+    const [listed] = await listWorkers(running);
+    const known = ["worker registered", "worker left"].map((msg) =>
+      expect.objectContaining({ msg, worker_id: listed.id, host: hostname() }),
+    );
+    expect(controlLog).toEqual(expect.arrayContaining(known));
+    expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
+  },
+  120_000,
+);

@@ -4,6 +4,8 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ErrorSlug, errorTable } from "../../src/platform/error-table.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
+import { withLong } from "../support/long-test.ts";
+import { oneOfEach } from "../support/one-of-each.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Answer, restClient } from "../support/rest.ts";
 import type { TransportName } from "../support/transport-calls.ts";
@@ -77,10 +79,20 @@ test("tests every error of the table", () => {
   expect([...met].toSorted()).toEqual(Object.keys(errorTable).toSorted());
 });
 
+const all = [...refusals, ...sessionRefusals];
+const ofEachSlug = new Set(oneOfEach(all, ({ slug }) => slug));
+
+/** All refusals over REST. Over gRPC one of each slug, and the others for `npm run test-long`. */
+const refusalsOver = (transport: TransportName) =>
+  transport === "REST"
+    ? all
+    : withLong(
+        [...ofEachSlug],
+        all.filter((refusal) => !ofEachSlug.has(refusal)),
+      );
+
 describe.each(refusedAt)("over %s", (transport) => {
-  test.each([...refusals, ...sessionRefusals])("$why is refused with $slug", (refusal) =>
-    expectRefusal(transport, refusal),
-  );
+  test.each(refusalsOver(transport))("$why is refused with $slug", (refusal) => expectRefusal(transport, refusal));
 });
 
 async function expectRefusal(transport: TransportName, refusal: Refusal): Promise<void> {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
+import { withLong } from "../support/long-test.ts";
 import { doTask, refOf } from "./journey.ts";
 import { legacy, modern } from "./mcp-post.ts";
 import { connectBy, connectModern, type SdkClient } from "./sdk-clients.ts";
@@ -15,8 +16,7 @@ beforeAll(async () => {
   provider = await new LlmProvider().start(borrowed.llmPort);
   const stored = { provider: "anthropic", api_key: "good-key-x7Qa" };
   await scene.rest("/v1/account/me/byok-llm-key", stored, { method: "PUT" });
-  const [[, connect]] = connections as [(typeof connections)[number]];
-  client = await connect(scene.service.url, scene.service.key);
+  client = await connectModern(scene.service.url, scene.service.key);
 }, 120_000);
 afterAll(async () => {
   await client?.[Symbol.asyncDispose]();
@@ -47,7 +47,7 @@ async function sharedSession(runtime = "headless-shell"): Promise<string> {
   return session_id;
 }
 
-test.each(connections)(
+test.each(withLong(connections.slice(0, 1), connections.slice(1)))(
   "%s does a task and hands it to a person in the middle",
   async (name, connect) => {
     const { url, key } = scene.service;

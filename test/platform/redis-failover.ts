@@ -6,6 +6,7 @@ import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { createRedis } from "../../src/platform/redis/redis.ts";
 import { silentLog } from "../support/database.ts";
 import type { DeployedGateway, Deployment } from "../support/deployment.ts";
+import { longTest } from "../support/long-test.ts";
 import type { RedisSentinels } from "../support/redis-sentinels.ts";
 import { restClient } from "../support/rest.ts";
 
@@ -118,17 +119,21 @@ export function redisFailoverTests(sceneOf: () => { deployment: Deployment; sent
     expect(outages()).toEqual([1, 1]);
   }, 180_000);
 
-  test("gateways follow a primary that becomes a replica while it runs", async () => {
-    const before = await sentinels.primary();
-    await sentinels.promoteReplica();
-    await expect.poll(() => sentinels.primary(), soon).not.toBe(before);
-    await expect
-      .poll(async () => [outages(), await redisUp()], soon)
-      .toEqual([
-        [2, 2],
-        [true, true, true],
-      ]);
-    await expect.poll(shareBucket, soon).toBe(true);
-    await expectBus();
-  }, 180_000);
+  longTest(
+    "gateways follow a primary that becomes a replica while it runs",
+    async () => {
+      const before = await sentinels.primary();
+      await sentinels.promoteReplica();
+      await expect.poll(() => sentinels.primary(), soon).not.toBe(before);
+      await expect
+        .poll(async () => [outages(), await redisUp()], soon)
+        .toEqual([
+          [2, 2],
+          [true, true, true],
+        ]);
+      await expect.poll(shareBucket, soon).toBe(true);
+      await expectBus();
+    },
+    180_000,
+  );
 }

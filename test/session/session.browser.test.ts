@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { CaptureKind, SessionEndedReason, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { withLong } from "../support/long-test.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 let site: FixtureSite;
@@ -31,7 +32,7 @@ const tap = (selector: string) => ({ action: { case: "tap" as const, value: { se
 /** Enables `#soon` of `/targets.html?by-key`. */
 const enableSoon = { action: { case: "key" as const, value: { key: "Shift" } } };
 
-test.each(["headless-shell", "chromium"])("opens a popup of %s in its requested size", async (runtime) => {
+test.each(withLong(["headless-shell"], ["chromium"]))("opens a popup of %s in its requested size", async (runtime) => {
   const session = await open({ runtime });
   await session.navigate({ url: site.url("/popups.html") });
   await session.interact(tap("#open-small"));

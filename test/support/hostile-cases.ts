@@ -120,10 +120,6 @@ const renderers: readonly HostileCase[] = [
     ],
   },
   {
-    name: "leaves a page with an undetected endless script",
-    steps: [go("/endless.html"), tap("#later", {}, brief), goesOn],
-  },
-  {
     name: "leaves a page whose script prevents it from loading",
     steps: [
       go("/endless-load.html", { problem: { slug: "session-timeout" }, withinMs: shortMs }, brief),
@@ -158,5 +154,12 @@ export const hostileCases: readonly HostileCase[] = [
   ...elementCases,
 ];
 
-/** A larger page, and cases whose behaviour driver/elements tests too. */
-export const longHostileCases: readonly HostileCase[] = [handlesNodes(100_000), ...longElementCases];
+/** A larger page, another endless script, and cases whose behaviour driver/elements tests too. */
+export const longHostileCases: readonly HostileCase[] = [
+  handlesNodes(100_000),
+  {
+    name: "leaves a page with an undetected endless script",
+    steps: [go("/endless.html"), tap("#later", {}, brief), goesOn],
+  },
+  ...longElementCases,
+];

@@ -1,4 +1,5 @@
 import { describe, inject, test } from "vitest";
+import type { TransportName } from "./transport-calls.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -20,3 +21,9 @@ export const longDescribe: (name: string, define: () => void) => void = isLong ?
 /** Rows of a table: the first ones for each run, the others only for `npm run test-long`. */
 export const withLong = <Row>(rows: readonly Row[], longRows: readonly Row[]): readonly Row[] =>
   isLong ? [...rows, ...longRows] : rows;
+
+/**
+ * Transports for tests of rules that are the same on all: both implementations of the protocols. The others share the
+ * code of Connect, which test/gateway tests.
+ */
+export const sampledTransports = withLong<TransportName>(["REST", "gRPC on GRPC_PORT"], ["Connect", "gRPC"]);

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
+import { sampledTransports } from "../support/long-test.ts";
 import { freshEmail, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { restClient } from "../support/rest.ts";
-import { type Outcome, type TransportName, transportNames } from "../support/transport-calls.ts";
+import type { Outcome, TransportName } from "../support/transport-calls.ts";
 
 const { createInvite, listInvites, revokeInvite, acceptInvite } = TeamService.method;
 const { listMembers, updateMember, removeMember, leave } = TeamService.method;
@@ -55,7 +56,7 @@ async function join(owner: Person, role?: string) {
   return { person, id: String(member.id), token: await loginTo(person, owner.accountId) };
 }
 
-describe.each(transportNames)("over %s", (transport) => {
+describe.each(sampledTransports)("over %s", (transport) => {
   test("an invited user joins and is listed", async () => {
     const owner = await gateway.signUp({ name: "Ada", accountName: "Engines" });
     const grace = await gateway.signUp({ name: "Grace" });

@@ -63,7 +63,11 @@ function without(word: DeviceWord, names: readonly (keyof DeviceWord)[]) {
   return Object.fromEntries(Object.entries(word).filter(([name]) => !names.some((other) => other === name)));
 }
 
-const all = Object.keys(archetypes).map((name) => ["headless-shell", name as ArchetypeName] as const);
+/** One device of each platform, and for `npm run test-long` the others too. */
+const all = withLong<ArchetypeName>(
+  ["desktop-chrome", "pixel-7", "iphone-15", "desktop-firefox"],
+  ["desktop-chrome-hidpi", "ipad-pro-11"],
+).map((name) => ["headless-shell", name] as const);
 /** In full Chromium: a phone with client hints, and for `npm run test-long` a desktop and a phone without them. */
 const some = withLong<ArchetypeName>(["pixel-7"], ["desktop-chrome", "iphone-15"]).map(
   (name) => ["chromium", name] as const,

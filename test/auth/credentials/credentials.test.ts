@@ -4,9 +4,10 @@ import { ApiKeyService } from "../../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../../src/gen/pilothouse/v1/auth_pb.ts";
 import { CredentialsService } from "../../../src/gen/pilothouse/v1/credentials_pb.ts";
 import { TeamService } from "../../../src/gen/pilothouse/v1/team_pb.ts";
+import { sampledTransports } from "../../support/long-test.ts";
 import { freshEmail, goodPassword, mailAbout, type Person, tokenOfMail } from "../../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
-import { type Outcome, type TransportName, transportNames } from "../../support/transport-calls.ts";
+import type { Outcome, TransportName } from "../../support/transport-calls.ts";
 
 const { changePassword, requestEmailChange, confirmEmailChange, undoEmailChange } = CredentialsService.method;
 const { signUp, logIn, requestMagicLink, consumeMagicLink, confirmPasswordReset } = AuthService.method;
@@ -49,7 +50,7 @@ async function move(person: Person) {
   return { email, undo: await tokenTo(person.email) };
 }
 
-describe.each(transportNames)("over %s", (transport) => {
+describe.each(sampledTransports)("over %s", (transport) => {
   test("a password change requires the present password, and ends the other logins", async () => {
     const person = await gateway.signUp();
     const { answer: other } = await logInAgain(person);

@@ -4,10 +4,11 @@ import { AuthService } from "../../../src/gen/pilothouse/v1/auth_pb.ts";
 import { LoginService } from "../../../src/gen/pilothouse/v1/login_pb.ts";
 import { MfaService } from "../../../src/gen/pilothouse/v1/mfa_pb.ts";
 import { authenticatorOf, codeStep } from "../../support/authenticator.ts";
+import { sampledTransports } from "../../support/long-test.ts";
 import type { Person } from "../../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
 import { restClient } from "../../support/rest.ts";
-import { type TransportName, transportNames } from "../../support/transport-calls.ts";
+import type { TransportName } from "../../support/transport-calls.ts";
 
 const { stepUp, enrolTotp, confirmTotp, removeTotp } = MfaService.method;
 const stepUpRequired = { slug: "mfa-step-up-required", extensions: { requires_mfa_step_up: "true" } };
@@ -44,7 +45,7 @@ async function mailAbout(email: string, wanted: string): Promise<void> {
   while (subject !== wanted) ({ subject } = await gateway.mailbox.next(email));
 }
 
-describe.each(transportNames)("over %s", (transport) => {
+describe.each(sampledTransports)("over %s", (transport) => {
   test("a second factor is enrolled, required, listed and removed", async () => {
     const person = await enrol(transport);
     expect(new Set(person.recoveryCodes).size).toBe(10);
