@@ -68,12 +68,13 @@ export class DetectionTimer {
     await this.#detect();
     this.#isDetecting = false;
     this.#endedAt = performance.now();
-    const [next, ...following] = this.#following;
-    this.#following = following;
+    const [next = Number.POSITIVE_INFINITY, ...following] = this.#following;
     const dueAt = this.#dueAt;
+    const nextAt = this.#endedAt + next;
     this.#cancel();
-    if (next !== undefined) this.runAfter(next);
-    if (dueAt !== Number.POSITIVE_INFINITY) this.#scheduleAt(dueAt);
+    // If another detection is due first, the following delay starts at the end of that detection.
+    if (nextAt < dueAt) this.#following = following;
+    this.#scheduleAt(Math.min(nextAt, dueAt));
     this.#end.resolve();
     this.#end = Promise.withResolvers<void>();
   }
