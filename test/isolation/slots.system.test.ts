@@ -273,6 +273,16 @@ test("a slot is released even if its directory cannot be listed, which exceeds t
   expect(existsSync(join(slot.directory, "shut"))).toBe(false);
 });
 
+test("a directory that its browser has made unreadable does not hide files from the disk bound", async () => {
+  const pool = await startPool("namespace");
+  onTestFinished(() => pool.stop());
+  const slot = take(pool);
+  const hide = 'cd "$HOME"; mkdir hidden; head -c 4194304 /dev/zero > hidden/large; chmod 0300 hidden';
+  await runAsSlot(slot, ["sh", "-c", hide]);
+  expect(statSync(join(slot.directory, "hidden/large")).size).toBe(4 * 2 ** 20);
+  expect(await diskUsage([slot.directory], 2 ** 20)).toBeGreaterThan(2 ** 20);
+});
+
 // As an ordinary user, browsers can move whatever that user may write.
 if (isRoot) {
   test("a browser cannot replace its profile, tmp, artifacts or files by a link", async () => {

@@ -13,15 +13,17 @@ const atOnce = 500;
 
 /**
  * Returns the disk usage of directories in bytes. Links are not followed. Stops once the sum exceeds `bound`. Returns
- * infinity if lstat(2) fails for an entry: a browser must not hide files below a path that is too long for the kernel.
- * A directory that cannot be listed counts as empty.
+ * infinity if lstat(2) fails for an entry, or if the worker may not list a directory: a browser must not hide files below
+ * a path that is too long for the kernel, or in a directory without read permission.
  */
 export async function diskUsage(roots: readonly string[], bound: number): Promise<number> {
   let bytes = 0;
   let seen = 0;
   const directories = [...roots];
   for (let current = directories.pop(); current !== undefined && bytes <= bound; current = directories.pop()) {
-    for (const name of namesIn(current)) {
+    const names = namesIn(current);
+    if (!names) return Number.POSITIVE_INFINITY;
+    for (const name of names) {
       const path = join(current, name);
       bytes += sizeOf(path, directories);
       if (bytes > bound) break;
@@ -43,10 +45,13 @@ function sizeOf(path: string, directories: string[]): number {
   }
 }
 
-function namesIn(directory: string): string[] {
+/** Returns undefined if the worker may not list the directory. */
+function namesIn(directory: string): string[] | undefined {
   try {
     return readdirSync(directory);
-  } catch {
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EACCES") return undefined;
+    // A directory deleted during the walk counts as empty.
     return [];
   }
 }
