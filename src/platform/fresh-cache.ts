@@ -30,6 +30,8 @@ export interface FreshCache<V> {
    * unavailable.
    */
   expire(key: string): void;
+  /** Loads a value again, however slow the load is. Returns the old value only if the source is unavailable. */
+  reload(key: string): Promise<V | undefined>;
   /** Removes a value. The result of a running load is not stored. */
   forget(key: string): void;
   /** Removes a value. Loads the value again at once if it was fresh or being loaded. */
@@ -61,6 +63,12 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
   function younger(key: string, age: number): V | undefined {
     const found = kept.get(key);
     return found && now() - found.loadedAt < age ? found.value : undefined;
+  }
+
+  function expire(key: string): void {
+    const old = kept.get(key);
+    if (old) kept.set(key, { ...old, loadedAt: Math.min(old.loadedAt, now() - freshFor) });
+    loading.delete(key);
   }
 
   function forget(key: string): void {
@@ -108,10 +116,10 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
       return loaded(key, loading.get(key) ?? load(key));
     },
     peek: (key) => younger(key, freshFor),
-    expire(key) {
-      const old = kept.get(key);
-      if (old) kept.set(key, { ...old, loadedAt: Math.min(old.loadedAt, now() - freshFor) });
-      loading.delete(key);
+    expire,
+    reload(key) {
+      expire(key);
+      return load(key);
     },
     forget,
     renew(key) {

@@ -106,6 +106,16 @@ test("evicts the least recently used entries beyond its capacity", async () => {
   expect([cache.peek("a"), cache.peek("b"), cache.peek("c")]).toEqual([1, undefined, 1]);
 });
 
+test("a reload waits for a slow source, and returns the old entry if the source is down", async () => {
+  let answer: () => Promise<number> = async () => 1;
+  const { cache } = cacheOf(() => answer());
+  await cache.get("a");
+  answer = () => new Promise((resolve) => setTimeout(resolve, 60, 2));
+  expect(await cache.reload("a")).toBe(2);
+  answer = () => Promise.reject("away");
+  expect(await cache.reload("a")).toBe(2);
+});
+
 test("stops waiting early for a source that hangs if the old entry is usable", async () => {
   let answer: () => Promise<number> = async () => 1;
   const { cache, wait } = cacheOf(() => answer());

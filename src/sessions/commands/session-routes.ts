@@ -28,6 +28,8 @@ export interface SessionRoutes {
   find(id: string, accountId: string): Promise<SessionRoute>;
   /** Returns the route of a running session. Throws `not-found`, or `session-destroyed` with the reason of the end. */
   findRunning(id: string, accountId: string): Promise<SessionRoute>;
+  /** Like `findRunning`, but reads the route again. A cached route is used only while the database is unavailable. */
+  reloadRunning(id: string, accountId: string): Promise<SessionRoute>;
   /** Drops a cached route that may be outdated. */
   forget(id: string): void;
   /** Registers a listener for the end of a session. Returns a function that removes it. */
@@ -81,19 +83,22 @@ export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): Ses
     clock,
   });
 
-  async function find(id: string, accountId: string): Promise<SessionRoute> {
-    const route = sessionId.test(id) ? await cache.get(id) : undefined;
+  async function find(id: string, accountId: string, read = cache.get): Promise<SessionRoute> {
+    const route = sessionId.test(id) ? await read(id) : undefined;
     if (route?.row.account_id !== accountId) throw noSession();
     return route;
   }
 
+  async function findRunning(id: string, accountId: string, read = cache.get): Promise<SessionRoute> {
+    const route = await find(id, accountId, read);
+    if (isEnded(route.row.status)) throw sessionGone(route.row);
+    return route;
+  }
+
   return {
-    find,
-    async findRunning(id, accountId) {
-      const route = await find(id, accountId);
-      if (isEnded(route.row.status)) throw sessionGone(route.row);
-      return route;
-    },
+    find: (id, accountId) => find(id, accountId),
+    findRunning: (id, accountId) => findRunning(id, accountId),
+    reloadRunning: (id, accountId) => findRunning(id, accountId, cache.reload),
     forget: (id) => cache.forget(id),
     onEnd: ends.add,
     async awaitStatus({ id, accountId, milliseconds }, isReached) {

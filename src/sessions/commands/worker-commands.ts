@@ -189,8 +189,7 @@ function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, mi
 export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
   /** Rereads the session. Throws `session-destroyed` if the session has ended. */
   async function assertRunning(id: string, { principal }: SessionCaller): Promise<void> {
-    routes.forget(id);
-    await routes.findRunning(id, principal.accountId);
+    await routes.reloadRunning(id, principal.accountId);
   }
 
   /**
@@ -258,8 +257,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
    */
   async function isOutdated(failure: Failure, caller: SessionCaller, id: string, sent: bigint): Promise<boolean> {
     if (failure.slug !== "conflict" || Object.keys(failure.extensions).length > 0) return false;
-    routes.forget(id);
-    const { controlEpoch, holderClientId } = await routes.findRunning(id, caller.principal.accountId);
+    const { controlEpoch, holderClientId } = await routes.reloadRunning(id, caller.principal.accountId);
     return controlEpoch > sent && holderClientId === "";
   }
 
