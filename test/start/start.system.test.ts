@@ -39,7 +39,7 @@ longTest(
     await first.pasteLines();
     expect(first.printed).toMatch(/Weaker isolation .*\(ISOLATION=flags\).*\(BROWSER_SANDBOX=off\)\n/);
     const workerLog = readFileSync(join(ground.dataDir, "worker.log"), "utf8");
-    expect(workerLog).toContain('"isolation":"flags","browserSandbox":"off"');
+    expect(workerLog).toContain('"isolation":"flags","browser_sandbox":"off"');
     expect(workerLog).toContain("pages are confined by browser flags only (ISOLATION=flags)");
 
     const { pid } = JSON.parse(readFileSync(record, "utf8"));
