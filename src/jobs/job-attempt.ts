@@ -4,6 +4,7 @@ import { Deadline, raceSignal } from "../platform/deadline.ts";
 import type { Limiter } from "../platform/limiter.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Database, Queryable } from "../platform/postgres/database.ts";
+import { isContention, isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import type { HeldQueue } from "./held-queues.ts";
 import { deleteDoneJob, type FailedAttempt, recordFailure, type StoredJob } from "./store.ts";
 
@@ -40,19 +41,21 @@ export async function attempt(
   { db, clock, log, lost, limitWrites }: AttemptParts,
 ): Promise<JobOutcome> {
   const job = { id, queue: held.queue, data, attempt: attempts + 1 };
-  const settleLimited = (settling: Settling) => limitWrites(() => settle(db, held, settling));
-  const { failure, isThrown, write } = await run(jobKind, job, lost);
-  if (failure === undefined) {
-    await settleLimited({ write, note: (on) => deleteDoneJob(on, held, id) });
-    return "done";
-  }
-  if (lost.aborted) return "lost";
-  const failed = failureOf(failure, jobKind.schedule[attempts], clock.now());
-  // A returned failure is external (such as a webhook endpoint), so its stack is not logged.
-  const reason = isThrown && !(failure instanceof PermanentFailure) ? { err: failure } : { reason: failed.message };
-  log.info({ ...reason, kind: jobKind.kind, job_id: id, attempt: job.attempt }, "failed to run job");
-  await settleLimited({ write, next: failed.dueAt, note: (on) => recordFailure(on, held, id, failed) });
-  return failed.deadAt ? "dead" : "failed";
+  const failedBy = (error: unknown, { isThrown, write }: Omit<End, "failure">): Settling => {
+    const failed = failureOf(error, jobKind.schedule[attempts], clock.now());
+    // A returned failure is external (such as a webhook endpoint), so its stack is not logged.
+    const reason = isThrown && !(error instanceof PermanentFailure) ? { err: error } : { reason: failed.message };
+    log.info({ ...reason, kind: jobKind.kind, job_id: id, attempt: job.attempt }, "failed to run job");
+    const note = (on: Queryable) => recordFailure(on, held, id, failed);
+    return { outcome: failed.deadAt ? "dead" : "failed", note, write, next: failed.dueAt };
+  };
+  const { failure, ...end } = await run(jobKind, job, lost);
+  if (failure !== undefined && lost.aborted) return "lost";
+  const settling: Settling =
+    failure === undefined
+      ? { outcome: "done", note: (on) => deleteDoneJob(on, held, id), write: end.write }
+      : failedBy(failure, end);
+  return limitWrites(() => settle(db, held, settling, (error) => failedBy(error, { isThrown: true })));
 }
 
 async function run(jobKind: JobKind<unknown>, job: Parameters<typeof jobKind.run>[0], lost: AbortSignal): Promise<End> {
@@ -77,29 +80,39 @@ class ClaimLost extends Error {}
 
 /** The job's own update (`note`), and writes of the same transaction. Both are rolled back if `note` returns false. */
 interface Settling {
+  readonly outcome: JobOutcome;
   readonly note: (on: Queryable) => Promise<boolean>;
   readonly write?: Settlement["write"] | undefined;
   readonly next?: Date | undefined;
 }
 
 /**
- * Stores the outcome of an attempt. Retries failed writes until the lease is lost, because without an outcome the job
- * would run again.
+ * Stores the outcome of an attempt and returns it. Retries failed writes until the lease is lost, because without an
+ * outcome the job would run again. An outcome that can never be stored is replaced by the failure of `failedBy`.
  */
-async function settle(db: Database, { lease }: HeldQueue, { note, write, next }: Settling): Promise<void> {
-  const writeBoth = (writeBeside: NonNullable<typeof write>) =>
-    db.transaction(async (tx) => {
-      writeBeside(tx, next);
-      if (!(await note(tx))) throw new ClaimLost("the job no longer belongs to this claim");
-    });
-  for (;;) {
+async function settle(
+  db: Database,
+  { lease }: HeldQueue,
+  first: Settling,
+  failedBy: (error: unknown) => Settling,
+): Promise<JobOutcome> {
+  for (let settling = first; ; ) {
     try {
-      await (write ? writeBoth(write) : note(db));
-      return;
+      await store(db, settling);
+      return settling.outcome;
     } catch (error) {
-      if (error instanceof ClaimLost) return;
+      if (error instanceof ClaimLost) return settling.outcome;
       if (lease.aborted) throw error;
+      if (!isDatabaseUnavailable(error) && !isContention(error)) settling = failedBy(error);
       await sleep(settleEvery, lease);
     }
   }
+}
+
+async function store(db: Database, { note, write, next }: Settling): Promise<void> {
+  if (!write) return void (await note(db));
+  await db.transaction(async (tx) => {
+    write(tx, next);
+    if (!(await note(tx))) throw new ClaimLost("the job no longer belongs to this claim");
+  });
 }

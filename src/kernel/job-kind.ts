@@ -39,7 +39,8 @@ export interface Settlement {
   readonly failure?: Error;
   /**
    * Adds writes to the transaction that settles the job, so that both commit together. `next` is the time of the next
-   * attempt, if there is one. Sends its statements without waiting for results.
+   * attempt, if there is one. Sends its statements without waiting for results. If a write fails for a reason other
+   * than contention or an unreachable PostgreSQL, the attempt fails without the writes.
    */
   write(tx: Tx, next: Date | undefined): void;
 }

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defineJob, type JobKind } from "../../src/kernel/job-kind.ts";
+import type { Tx } from "../../src/platform/postgres/database.ts";
 import { clockAt } from "../support/clock-at.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createTestClock } from "../support/test-clock.ts";
@@ -173,6 +174,62 @@ test("records of an attempt are committed together with its job or not at all", 
   await expect.poll(() => Promise.all([written(1), written(2)]), { timeout: 20_000 }).toEqual(expected);
   expect(await countJobs(kind)).toBe(1);
 }, 60_000);
+
+const thrown = (): never => {
+  throw new Error("cannot be written");
+};
+const refusedRow = (tx: Tx): void => {
+  tx.send({ compile: () => sql`insert into written values (${"no number"})`.compile(tx.sql) });
+};
+
+test.each([
+  { what: "whose write throws", settlement: { write: thrown }, complaint: "cannot be written" },
+  { what: "whose write PostgreSQL refuses", settlement: { write: refusedRow }, complaint: /invalid input syntax/ },
+  { what: "with U+0000 in its failure", settlement: { failure: new Error("\0") }, complaint: /contains U\+0000/ },
+])("a job $what fails by its schedule", async ({ settlement, complaint }) => {
+  const begun: number[] = [];
+  const kind = kindOf({
+    width: 1,
+    schedule: [60_000],
+    async run({ data: { number } }) {
+      begun.push(number);
+      return number === 1 ? { write: () => undefined, ...settlement } : { write: () => undefined };
+    },
+  });
+  await using runners = await startRunners(database.db, [kind]);
+  const { db } = database;
+  const jobs = [1, 2].map((number) => ({ queue: "one", data: { number } }));
+  await db.transaction(async (tx) => runners.jobQueues.enqueueAll(tx, kind, jobs));
+  const left = db.sql.selectFrom("jobs").select(["attempts", "complaint", "dead_at"]).where("kind", "=", kind.kind);
+  const reason = expect.stringMatching(complaint);
+  await expect
+    .poll(() => left.execute(), { timeout: 20_000 })
+    .toEqual([{ attempts: 1, complaint: reason, dead_at: null }]);
+  runners.clock.advance(60_000);
+  await expect
+    .poll(() => left.execute(), { timeout: 20_000 })
+    .toEqual([{ attempts: 2, complaint: reason, dead_at: expect.any(Date) }]);
+  expect(begun).toEqual([1, 2, 1]);
+});
+
+test("contention does not fail an attempt, whose outcome is stored later", async () => {
+  let writes = 0;
+  const lockTimeout = sql`do $$ begin raise exception 'lock timeout' using errcode = '55P03'; end $$`;
+  const kind = kindOf({
+    run: async () => ({
+      write(tx) {
+        writes += 1;
+        if (writes === 1) tx.send({ compile: () => lockTimeout.compile(tx.sql) });
+      },
+    }),
+  });
+  await using runners = await startRunners(database.db, [kind], { count: 1 });
+  await database.db.transaction(async (tx) =>
+    runners.jobQueues.enqueue(tx, kind, { queue: "one", data: { number: 1 } }),
+  );
+  await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
+  expect(writes).toBe(2);
+});
 
 test("jobs of a queue are dropped in batches, and a running job then records nothing", async () => {
   const gate = Promise.withResolvers<void>();
