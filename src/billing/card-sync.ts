@@ -78,12 +78,12 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
   async function save(tx: Tx, accountId: string, row: SubscriptionRow, before: SubscriptionRow | undefined) {
     if (before && isSame(before, row)) return;
     saveSubscription(tx, row);
-    const mail = subscriptionMail(before, row);
-    if (!mail) return;
-    tx.afterCommit(() => changes.inc({ status: row.status }));
     const data = { status: row.status, tier: row.tier, interval: row.interval, amount_cents: row.amount_cents };
     const action = before ? "subscription.change" : "subscription.create";
     audit.record(tx, { accountId, actor: { kind: "service" }, action, subject: row.id, data });
+    const mail = subscriptionMail(before, row);
+    if (!mail) return;
+    tx.afterCommit(() => changes.inc({ status: row.status }));
     await mailManagers(parts, tx, accountId, mail);
   }
 

@@ -157,6 +157,23 @@ test("a higher tier applies once its invoice is paid, a lower tier from the next
   expect(await countOf(ada, "subscription.change")).toBe(3);
 });
 
+test("a shorter period alone is in the audit log", async () => {
+  const ada = await gateway.signUp();
+  const portal = await subscribed(ada);
+  expect(await waitUntil(hasNoWork, { timeout: 20_000, every: 20 })).toBe(true);
+  const { answer } = processor;
+  onTestFinished(() => {
+    processor.answer = answer;
+  });
+  const dayEarlier = (_: string, end: string) => `"current_period_end":${Number(end) - 86_400}`;
+  processor.answer = (_, body) => body.replaceAll(/"current_period_end":\s*(\d+)/g, dayEarlier);
+  // Sends a notice without changing the subscription.
+  await processor.sandbox.act(portal, "raise_declined");
+  await deliverAll();
+  expect(await waitUntil(hasNoWork, { timeout: 20_000, every: 20 })).toBe(true);
+  expect(await countOf(ada, "subscription.change")).toBe(1);
+});
+
 test("a subscription with an unknown price ends", async () => {
   const ada = await gateway.signUp();
   const portal = await subscribed(ada);
