@@ -71,15 +71,14 @@ const fontFiles = {
   chinese: "@expo-google-fonts/noto-sans-sc/400Regular/NotoSansSC_400Regular.ttf",
 };
 
-let fonts: Promise<Record<keyof typeof fontFiles, Buffer>> | undefined;
+let fonts: Record<keyof typeof fontFiles, Buffer> | undefined;
 
-/** Reads the fonts, 11 MB in total, on the first call only. */
-function readFonts(): NonNullable<typeof fonts> {
+/** Reads the fonts, 11 MB in total. Later calls return the same buffers. */
+async function readFonts(): Promise<NonNullable<typeof fonts>> {
+  if (fonts) return fonts;
   const read = (name: string) => readFile(fileURLToPath(import.meta.resolve(name)));
-  fonts ??= Promise.all([read(fontFiles.plain), read(fontFiles.chinese)]).then(([plain, chinese]) => ({
-    plain,
-    chinese,
-  }));
+  const [plain, chinese] = await Promise.all([read(fontFiles.plain), read(fontFiles.chinese)]);
+  fonts = { plain, chinese };
   return fonts;
 }
 

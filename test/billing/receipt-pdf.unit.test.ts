@@ -1,6 +1,8 @@
+import files from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { inflateSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { receiptPdf } from "../../src/billing/receipts.ts";
 import { CryptoReceiptSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 
@@ -12,6 +14,18 @@ function placesIn(pdf: Buffer): { font: string; y: number }[] {
   const blocks = content.matchAll(/1 0 0 1 [\d.]+ ([\d.]+) Tm\n\/(F\d+) 10 Tf/g);
   return [...blocks].map(([, y, font = ""]) => ({ font, y: Number(y) }));
 }
+
+test("reads the fonts again after a failure", async () => {
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  });
+  vi.spyOn(files, "readFile").mockRejectedValueOnce(new Error("EMFILE: too many open files"));
+  syncBuiltinESMExports();
+  const receipt = create(CryptoReceiptSchema, { buyer: "Ada" });
+  await expect(receiptPdf(receipt)).rejects.toThrow("EMFILE");
+  expect((await receiptPdf(receipt)).subarray(0, 5).toString()).toBe("%PDF-");
+});
 
 test("Latin and Chinese text share a baseline, and lines are evenly spaced", async () => {
   const invoiceLines = ["Acme GmbH — 你好", "USt-ID DE1"];
