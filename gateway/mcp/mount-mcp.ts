@@ -81,10 +81,9 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
   let handler: Promise<McpHttpHandler> | undefined;
 
   async function loadHandler(): Promise<McpHttpHandler> {
-    const [{ createMcpHandler }, createServer] = await Promise.all([
-      import("@modelcontextprotocol/server"),
-      loadServer(),
-    ]);
+    const { createMcpHandler } = await import("@modelcontextprotocol/server");
+    // Loaded last, because the metric of the tools can be registered only once.
+    const createServer = await loadServer();
     return createMcpHandler(
       ({ requestInfo }) => {
         const client = requestInfo && clients.get(requestInfo);
@@ -164,7 +163,10 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
         signal: closed,
       });
       clients.set(fetched, client);
-      handler ??= loadHandler();
+      handler ??= loadHandler().catch((error) => {
+        handler = undefined;
+        throw error;
+      });
       const response = await (await handler).fetch(fetched, { parsedBody: message });
       // The tool of a refused call did not run, so no token was drawn yet.
       if (isToolCall(message) && !response.ok) await client.draw();

@@ -1,5 +1,6 @@
 import { request } from "node:http";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { Counter } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTools } from "../../gateway/mcp/tool-table.ts";
 import { createAccountExtraction } from "../../src/agents/turns/account-extraction.ts";
@@ -74,6 +75,18 @@ describe.each([
     });
   });
 });
+
+test("the MCP server is loaded again after a failure", async () => {
+  await using other = await startTestGateway();
+  const { metrics } = other.running.app;
+  const name = "pilothouse_mcp_calls_total";
+  // Loading fails while a metric of this name exists.
+  new Counter({ name, help: "another", registers: [metrics] });
+  const otherKey = await other.addAccount();
+  expect(await postMcp(other.url, otherKey, list)).toMatchObject({ status: 500 });
+  metrics.removeSingleMetric(name);
+  expect(await postMcp(other.url, otherKey, list)).toMatchObject({ status: 200 });
+}, 60_000);
 
 test("revision 2026-07-28 has cache hints, a discovery and result types", async () => {
   const listed = await postMcp(gateway.url, key, list);
