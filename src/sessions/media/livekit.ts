@@ -51,7 +51,6 @@ export function createParticipants({
   secret,
 }: LiveKitConfig): (sessionId: string, viewerId: string) => Participant {
   // Loaded for the first viewer, so that gateways without a media server never load it.
-  let loading: ReturnType<typeof load> | undefined;
   async function load() {
     const { AccessToken, RoomServiceClient, TrackSource, TwirpError } = await import("livekit-server-sdk");
     const rooms = new RoomServiceClient(url.replace(/^ws/, "http"), key, secret, { requestTimeout: answerWithin });
@@ -66,16 +65,14 @@ export function createParticipants({
 
     async function cleanUp(run: (rooms: Awaited<ReturnType<typeof load>>["rooms"]) => Promise<unknown>): Promise<void> {
       if (!wasAdmitted) return;
-      loading ??= load();
       // Failures are ignored: a participant that has left needs no removal, and a server that does not respond closes
       // empty rooms itself.
-      await run((await loading).rooms).catch(() => undefined);
+      await run((await load()).rooms).catch(() => undefined);
     }
 
     return {
       async admit() {
-        loading ??= load();
-        const { AccessToken, TrackSource, rooms } = await loading;
+        const { AccessToken, TrackSource, rooms } = await load();
         wasAdmitted = true;
         const roomOptions = {
           name: room,
@@ -105,8 +102,7 @@ export function createParticipants({
         return { url, ...tokens, room, identity, joinsWithin: joinWithin * 1_000 };
       },
       async isInRoom() {
-        loading ??= load();
-        const { rooms, TwirpError } = await loading;
+        const { rooms, TwirpError } = await load();
         return rooms.getParticipant(room, identity).then(
           () => true,
           (error: unknown) => !(error instanceof TwirpError && error.code === "not_found"),
