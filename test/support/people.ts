@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { expect } from "vitest";
 import type { Mailbox, ReceivedMail } from "./mailbox.ts";
 import { type Rest, restClient } from "./rest.ts";
@@ -45,8 +45,13 @@ export async function joinTeam(url: string, mailbox: Mailbox, host: Rest, role =
   };
 }
 
-/** Headers with a new client network, so that rate limits of other tests do not apply. */
-export const fromOwnNetwork = () => ({ "x-forwarded-for": `2001:db8:${randomBytes(2).toString("hex")}::1` });
+let network = randomInt(65_536);
+
+/** Headers with a client network that no other test of the process has, so that rate limits of other tests do not apply. */
+export function fromOwnNetwork() {
+  network = (network + 1) % 65_536;
+  return { "x-forwarded-for": `2001:db8:${network.toString(16)}::1` };
+}
 
 /** Returns a new address. */
 export function freshEmail(): string {
