@@ -5,6 +5,7 @@ import { PassThrough } from "node:stream";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runProgram } from "../../sdk/cli/src/program.ts";
+import { longTest } from "../support/long-test.ts";
 import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 import { createHome, readCli, runCli, runInProcess } from "./program.ts";
 
@@ -133,16 +134,20 @@ test("uses the key of a service on this machine, for loopback addresses only", a
   expect(remote).toMatchObject({ code: 2, stderr: expect.stringContaining("expected an API key") });
 });
 
-test("completes commands and options in bash", async () => {
-  const { stdout } = await runCli(["completion", "bash"], {});
-  const complete = async (...words: readonly string[]) => {
-    const line = words.map((word) => `'${word}'`).join(" ");
-    const script = `${stdout}COMP_WORDS=(pilothouse ${line}) COMP_CWORD=${words.length}; _pilothouse; echo "\${COMPREPLY[@]}"`;
-    return (await promisify(execFile)("bash", ["-c", script])).stdout.trim();
-  };
-  expect(await complete("se")).toBe("sessions");
-  expect(await complete("shot", "--f")).toBe("--full-page");
-});
+longTest(
+  "completes commands and options in bash",
+  async () => {
+    const { stdout } = await runCli(["completion", "bash"], {});
+    const complete = async (...words: readonly string[]) => {
+      const line = words.map((word) => `'${word}'`).join(" ");
+      const script = `${stdout}COMP_WORDS=(pilothouse ${line}) COMP_CWORD=${words.length}; _pilothouse; echo "\${COMPREPLY[@]}"`;
+      return (await promisify(execFile)("bash", ["-c", script])).stdout.trim();
+    };
+    expect(await complete("se")).toBe("sessions");
+    expect(await complete("shot", "--f")).toBe("--full-page");
+  },
+  60_000,
+);
 
 test.each(["zsh", "fish"])("prints a completion script for %s with each command", async (shell) => {
   const { stdout } = await runCli(["completion", shell], {});

@@ -160,20 +160,24 @@ test("a person with a login can join a team on the page", async () => {
   expect(members.data.map(({ email }: Record<string, string>) => email)).toEqual([ada.email]);
 }, 120_000);
 
-test("a change of address is confirmed at the new address and can be undone at the old one", async () => {
-  const { email: old, password, rest: asPerson } = await gateway.signUp();
-  const email = freshEmail();
-  expect(await asPerson("/v1/auth/email-change/request", { email, password })).toMatchObject({ status: 202 });
-  const confirming = await openLink("email-change", email);
-  await press(confirming.page, "Confirm the address");
-  await says(confirming.page, "The address is changed");
-  expect(await rest("/v1/auth/login", { email, password })).toMatchObject({ status: 200 });
-  const undoing = await openLink("undo-email-change", old);
-  await press(undoing.page, "Undo the change");
-  await says(undoing.page, /The address is yours again/);
-  await nextLink("password-reset", old);
-  expect([...confirming.faults, ...undoing.faults]).toEqual([]);
-}, 120_000);
+longTest(
+  "a change of address is confirmed at the new address and can be undone at the old one",
+  async () => {
+    const { email: old, password, rest: asPerson } = await gateway.signUp();
+    const email = freshEmail();
+    expect(await asPerson("/v1/auth/email-change/request", { email, password })).toMatchObject({ status: 202 });
+    const confirming = await openLink("email-change", email);
+    await press(confirming.page, "Confirm the address");
+    await says(confirming.page, "The address is changed");
+    expect(await rest("/v1/auth/login", { email, password })).toMatchObject({ status: 200 });
+    const undoing = await openLink("undo-email-change", old);
+    await press(undoing.page, "Undo the change");
+    await says(undoing.page, /The address is yours again/);
+    await nextLink("password-reset", old);
+    expect([...confirming.faults, ...undoing.faults]).toEqual([]);
+  },
+  120_000,
+);
 
 test("an invalid link and an incomplete link are reported as such", async () => {
   const page = await browser.newPage();

@@ -10,6 +10,7 @@ import { type BrowserOrigin, BrowserPool } from "../../workers/pool/browser-pool
 import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
+import { longTest } from "../support/long-test.ts";
 
 describe("a pool of browsers", () => {
   const executables = findBrowsers({
@@ -120,13 +121,17 @@ describe("a pool of browsers", () => {
     await browser.dispose();
   });
 
-  test("releases the slot of a launching browser for a session that cannot use that browser", async () => {
-    await setUp(1, 0);
-    expect(pool.free).toBe(1);
-    const browser = await take("desktop-chrome", "chromium");
-    expect([ready, pool.free]).toEqual([["launched"], 0]);
-    await browser.dispose();
-  });
+  longTest(
+    "releases the slot of a launching browser for a session that cannot use that browser",
+    async () => {
+      await setUp(1, 0);
+      expect(pool.free).toBe(1);
+      const browser = await take("desktop-chrome", "chromium");
+      expect([ready, pool.free]).toEqual([["launched"], 0]);
+      await browser.dispose();
+    },
+    60_000,
+  );
 
   test("launches another browser when a session's browser has died before its use", async () => {
     await setUp(2);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FixtureSite } from "../support/fixture-site.ts";
+import { withLong } from "../support/long-test.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { borrowService, type WarmService } from "../support/warm-service.ts";
 
@@ -55,22 +56,30 @@ async function expectIncomplete(path: string, reason: RegExp, timeoutMs = 4_000)
 }
 
 // Most of these cases wait for a part of the timeout, so they can run concurrently.
-test.concurrent.each([
-  ["a page that is never idle", scripted("fetch('/silent')"), /^the network was not idle after \d+ ms/],
-  ["a changing page", scripted("setInterval(() => (document.title += '.'), 50)"), /^the document was not idle after/],
-  ["a page that never loads", "/endless-load.html", /^the page had not loaded after \d+ ms/],
-  ["a document that never ends", "/endless-document", /^the page had not loaded after \d+ ms/],
-  ["a download that never ends", "/huge-download", /^the URL is a download \(huge\.bin\)/],
-  [
-    "a page that opens windows",
-    scripted("setInterval(() => open('about:blank'), 20); fetch('/silent')"),
-    /network was not idle/,
-  ],
-  ["a bot check", "/endless-check", /the page shows a bot check \(generic\)/],
-  ["a download", "/download", /^the URL is a download \(report\.csv\)/],
-  ["a page without text", scripted("document.body.textContent = ''"), /^the page shows no text$/],
-  ["a page that hangs", scripted("setTimeout(() => { for (;;); }, 300)"), /./],
-])("fetch answers %s in time with the reason why it is not complete", (_name, path, reason) =>
+test.concurrent.each(
+  withLong<[what: string, path: string, reason: RegExp]>(
+    [
+      ["a page that is never idle", scripted("fetch('/silent')"), /^the network was not idle after \d+ ms/],
+      [
+        "a changing page",
+        scripted("setInterval(() => (document.title += '.'), 50)"),
+        /^the document was not idle after/,
+      ],
+      ["a document that never ends", "/endless-document", /^the page had not loaded after \d+ ms/],
+      ["a download that never ends", "/huge-download", /^the URL is a download \(huge\.bin\)/],
+      [
+        "a page that opens windows",
+        scripted("setInterval(() => open('about:blank'), 20); fetch('/silent')"),
+        /network was not idle/,
+      ],
+      ["a bot check", "/endless-check", /the page shows a bot check \(generic\)/],
+      ["a download", "/download", /^the URL is a download \(report\.csv\)/],
+      ["a page without text", scripted("document.body.textContent = ''"), /^the page shows no text$/],
+      ["a page that hangs", scripted("setTimeout(() => { for (;;); }, 300)"), /./],
+    ],
+    [["a page that never loads", "/endless-load.html", /^the page had not loaded after \d+ ms/]],
+  ),
+)("fetch answers %s in time with the reason why it is not complete", (_name, path, reason) =>
   expectIncomplete(path, reason),
 );
 
