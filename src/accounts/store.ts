@@ -128,7 +128,7 @@ export async function readArrangedTier(db: Queryable, id: string): Promise<strin
   return (await select.executeTakeFirstOrThrow()).arranged_tier;
 }
 
-/** Sets the effective tier and the operator's tier of a locked account. */
+/** Sets the effective tier and the arranged tier of a locked account. */
 export async function setTier(tx: Tx, id: string, tier: string, arranged: string): Promise<void> {
   await tx.sql.updateTable("accounts").set({ tier, arranged_tier: arranged }).where("id", "=", id).execute();
 }

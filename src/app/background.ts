@@ -7,7 +7,7 @@ import type { DatabaseTarget } from "../platform/postgres/database-target.ts";
 import { createDueTasks } from "../platform/postgres/due-tasks.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
 
-/** Creates the parts that run jobs, tasks and background parts of the given features. */
+/** Creates the parts that run jobs, and adds the features' background parts, repeated jobs and due tasks. */
 export function createBackground(
   features: readonly CreatedFeature[],
   platform: PlatformParts,

@@ -40,8 +40,8 @@ export interface BearersParts extends Pick<PlatformParts, "bus" | "clock" | "log
   readonly registry: Registry;
 }
 
-const revoked = "the bearer was revoked: use another key, or log in again";
-const expired = "the bearer has expired: use the key that replaced it, refresh the login, or ask for a new one";
+const revoked = "the key or token was revoked: use another key, or log in again";
+const expired = "the key or token has expired: use the key that replaced it, refresh the login, or create a new one";
 const unknownBearer = () =>
   fail(
     "invalid-key",

@@ -13,7 +13,10 @@ interface Caller extends Entitlement {
   readonly scopes: ReadonlySet<string>;
   /** Returns whether calls from an address are allowed. Default: all addresses. */
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
-  /** The only session that the caller may use, by methods with the option `session_bearer`. Default: any. */
+  /**
+   * The only session that the caller may use, if set. Of its methods, only those with the option `session_bearer` are
+   * allowed, and those with `file_link` to a file link.
+   */
   readonly sessionId?: string;
   /** Set if the bearer is a one-time ticket, which permits only methods with the option `key_in_address`. */
   readonly ticketId?: string;

@@ -11,7 +11,7 @@ export interface Override {
   readonly reason?: string;
 }
 
-/** Determines what an account may do; src/limits derives the numbers. */
+/** Tier and overrides of an account, from which src/limits derives its limits. */
 export interface Entitlement {
   readonly tier: string;
   /** Includes expired overrides; expiry is checked on use. */

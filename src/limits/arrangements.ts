@@ -21,7 +21,10 @@ export interface PaidChange {
  * expires.
  */
 export interface Arrangements {
-  /** Sets the operator's tier, which applies unless a higher tier is paid for. Returns the previous tier. */
+  /**
+   * Sets the arranged tier, which the operator chooses for an account. It applies unless the account pays for a higher
+   * tier. Returns the previous arranged tier.
+   */
   setTier(tx: Tx, accountId: string, tier: TierName): Promise<string>;
   /**
    * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid tiers.

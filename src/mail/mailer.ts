@@ -122,7 +122,7 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
       const id = ids.next("eml");
       const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));
       insertMail(tx, { id, userId: mail.userId, kind: mail.kind, content });
-      // A single queue partition for the single SMTP server.
+      // All mails share one queue, because there is one SMTP server.
       if (smtp) jobQueues.enqueue(tx, sending, { queue: "smtp", data: { mailId: id } });
     },
     link: (page, token) => `${publicUrl}${linkPath(page)}#${token}`,

@@ -43,7 +43,7 @@ export function createStatus(parts: StatusParts, every?: number): Status {
   const sources = createSources();
   const feed = createFeed();
   const takesPayments = config.embedded || config.stripe !== undefined || config.btcPay !== undefined;
-  // A personal machine may be off at night, which is no outage.
+  // In embedded mode, the machine may be off at night. That is not an outage.
   const sampler = createSampler({ ...parts, sources, feed, pace, countsAbsence: !config.embedded });
   sources.watch({
     component: "api",

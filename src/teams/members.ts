@@ -102,7 +102,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
       await lockAccount(tx, accountId);
       const member = await findMember(tx, accountId, { userId });
       // A concurrent request has removed the user from the account.
-      if (!member) throw fail("revoked-key", {}, { detail: "the user has already left the account: log in again" });
+      if (!member) throw fail("revoked-key", {}, { detail: "you are no longer a member of the account: log in again" });
       return end(tx, member, by, "revoke");
     },
   };

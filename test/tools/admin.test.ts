@@ -145,7 +145,7 @@ test("disables and enables an account, and writes both into its audit log", asyn
   const lookUp = () => bearers.lookUpFresh(bearers.read(`Bearer ${key}`));
   const disable = ["disable-account", "--account", "Halted", "--reason", "unpaid"];
   expect((await admin(...disable)).stdout).toBe(`Halted (${accountId}) is disabled.\n`);
-  await expect(lookUp()).rejects.toThrow("the bearer was revoked");
+  await expect(lookUp()).rejects.toThrow("the key or token was revoked");
   expect((await admin(...disable)).stderr).toMatch(/is disabled already/);
   expect((await admin("list-accounts")).stdout).toMatch(/"name":"Halted".*"disabled_at":"20/);
   expect((await admin("enable-account", "--account", accountId)).status).toBe(0);

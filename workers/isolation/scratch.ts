@@ -7,7 +7,7 @@ const sharedMemory = "/dev/shm";
 /** TMPFS_MAGIC of statfs(2). */
 const tmpfs = 0x01021994;
 
-/** Minimum bytes of shared memory: the disk bounds of four sessions. Containers have 64 MiB by default. */
+/** Minimum bytes of shared memory for slots: the disk limits of four sessions. Containers have 64 MiB by default. */
 const enoughBytes = 4 * 2 ** 30;
 
 /**

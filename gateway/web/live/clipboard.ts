@@ -1,4 +1,4 @@
-/** Characters that the service accepts in one paste. */
+/** Maximum characters of one paste. */
 const maxPasted = 262_144;
 
 /** Milliseconds to wait for a requested selection. */

@@ -94,7 +94,7 @@ export async function choosePayer(
       "byok-llm-required",
       {},
       {
-        detail: `the bundled LLM is ${bundled.model}: leave model out, or store a key of your own for ${wanted.model}`,
+        detail: `the bundled LLM is ${bundled.model}: omit model, or store your own key for ${wanted.model}`,
       },
     );
   const settings = await readSettings(db, accountId);

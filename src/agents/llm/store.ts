@@ -6,7 +6,7 @@ import type { LlmKeysTable } from "./tables.ts";
 
 export type LlmKeyRow = Selectable<LlmKeysTable>;
 
-/** Runs before each model call. */
+/** Prepared, because it runs before each model call with a key of the account. */
 const findStatement: NamedStatement = {
   name: "llm-key-find",
   text: `select account_id, provider, api_key, key_suffix, base_url, model, vision, created_at, tested_at, test_ok, last_used_at

@@ -37,7 +37,7 @@ class ExtractionTimeout extends Error {}
 const keyGone = "the stored LLM key was deleted or can no longer be decrypted: store a key";
 
 const wrongKey = (message: string) =>
-  fail("byok-llm-required", {}, { detail: `the provider rejects the key: ${message}; store or send another key` });
+  fail("byok-llm-required", {}, { detail: `the provider rejected the key (${message}): store or send another key` });
 
 export function createAccountExtraction(parts: AccountExtractionParts): ExtractForAccount {
   const { db, models, clock, config } = parts;

@@ -30,7 +30,7 @@ export interface ModelResponse extends Extract<ModelAnswer, { readonly text: str
 /** Returns how a failed model call ends the turn. */
 function endOf({ kind, message }: ModelFault): TurnEnd {
   if (kind === "wrong_key") {
-    const detail = `the provider rejects the key: ${message}; store or send another key`;
+    const detail = `the provider rejected the key (${message}): store or send another key`;
     return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
   }
   const isRefused = kind === "refused" || kind === "model_refused";

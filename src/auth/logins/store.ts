@@ -141,7 +141,7 @@ export async function deleteExpired(db: Queryable, { now, oldest }: { readonly n
   await db.sql.deleteFrom("logins").where("last_used_at", "<", oldest).execute();
 }
 
-/** A network and a program that a user logs in with. */
+/** Device of a user: the network of its address, and its browser and operating system without versions. */
 export interface LoginDevice {
   readonly userId: string;
   readonly network: string;

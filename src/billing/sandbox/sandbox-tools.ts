@@ -34,7 +34,7 @@ export interface SandboxParts {
   readonly secret: string;
 }
 
-/** Tools shared by the sandbox's processors. */
+/** Dependencies and functions that the payment processors of the sandbox share. */
 export interface SandboxTools extends Omit<SandboxParts, "notify"> {
   readonly notify: Notify;
   nextId(prefix: string): string;
