@@ -38,7 +38,7 @@ const methods = listed(`
   /pilothouse.v1.StatusService/Get | /pilothouse.v1.StatusService/Watch | /pilothouse.v1.SessionService/Drive
   /pilothouse.v1.SessionService/Cdp | /pilothouse.v1.LiveService/Join | /pilothouse.fleet.v1.ControlService/Register
   /pilothouse.fleet.v1.ControlService/Heartbeat | /pilothouse.fleet.v1.WorkerService/Create
-  /pilothouse.fleet.v1.WorkerService/Lend | /pilothouse.fleet.v1.WorkerService/PutFile
+  /pilothouse.fleet.v1.WorkerService/ProxyCdp | /pilothouse.fleet.v1.WorkerService/PutFile
   /pilothouse.fleet.v1.WorkerService/GetFile | /grpc.health.v1.Health/Check | /grpc.health.v1.Health/Watch | /unknown | /x/y/z
   /grpc.reflection.v1.ServerReflection/ServerReflectionInfo | /grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo`);
 
