@@ -173,7 +173,7 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
       return sendResponse(reply, response);
     },
   });
-  return { close: async () => (await handler)?.close() };
+  return { close: async () => (await handler?.catch(() => undefined))?.close() };
 }
 
 /** Returns a signal that aborts when the client closes the response before its end. */

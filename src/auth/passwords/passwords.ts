@@ -105,7 +105,10 @@ export function createPasswords(
     },
     hash: (password, clientAddress) => withSlot(clientAddress, () => hash(canonical(password), cost)),
     async verify(stored, password, clientAddress) {
-      decoy ??= hash(randomText(40), cost);
+      decoy ??= hash(randomText(40), cost).catch((error: unknown) => {
+        decoy = undefined;
+        throw error;
+      });
       const decoyHash = await decoy;
       const isRight = await withSlot(clientAddress, () => verify(stored ?? decoyHash, canonical(password)));
       return isRight && typeof stored === "string";
