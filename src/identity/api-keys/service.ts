@@ -120,7 +120,11 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const now = clock.now();
         const status = keyStatusOf(old, now);
         if (status !== "active")
-          throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "already rotated" : status}` });
+          throw fail(
+            "conflict",
+            {},
+            { detail: `the key is ${status === "expiring" ? "already rotated" : status}: rotate an active key` },
+          );
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
         const bounds = { scopes, addresses, expiresAt };
         const creator = await authorizeGrant(tx, call.principal, bounds);

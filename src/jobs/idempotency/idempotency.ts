@@ -128,15 +128,16 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
           }
         }
         const found = await findRequest(db, accountId, key);
-        if (found && !found.request_hash.equals(hash)) throw conflict("had a different method, path or body");
-        if (found && found.caller !== caller) throw conflict("was sent by another caller");
+        if (found && !found.request_hash.equals(hash))
+          throw conflict("had a different method, path or body: use a new key");
+        if (found && found.caller !== caller) throw conflict("was sent by another caller: use a new key");
         const outcome = found && outcomes.read(request, output, found);
         if (outcome) {
           request.onReplay();
           if (outcome instanceof Failure) throw outcome;
           return outcome;
         }
-        if (performance.now() >= deadline) throw conflict("is still running");
+        if (performance.now() >= deadline) throw conflict("is still running: repeat the request later");
         await sleep(poll);
       }
     },

@@ -26,7 +26,7 @@ export function repeatTests(scene: GetScene): void {
     expectProblem(await create(key, {}), {
       status: 409,
       slug: "conflict",
-      detail: "the first request with this Idempotency-Key had a different method, path or body",
+      detail: "the first request with this Idempotency-Key had a different method, path or body: use a new key",
     });
     const { id } = JSON.parse(first.text);
     expect((await send(scene().service, { method: "DELETE", path: `/v1/sessions/${id}` })).status).toBe(204);
@@ -67,7 +67,7 @@ export function repeatTests(scene: GetScene): void {
     expectProblem(await send(other, profile), {
       status: 409,
       slug: "conflict",
-      detail: "the first request with this Idempotency-Key was sent by another caller",
+      detail: "the first request with this Idempotency-Key was sent by another caller: use a new key",
     });
   });
 

@@ -126,7 +126,7 @@ test("an attempt with heartbeats is not taken over, and the same request waits f
   clock.advance(1_000);
   await expect.poll(() => isSilent(request.key), { timeout: 10_000, interval: 20 }).toBe(false);
   const again = (to: Idempotency) => to.repeatable(request, ranTwice);
-  const stillRuns = { slug: "conflict", detail: expect.stringMatching(/is still running$/) };
+  const stillRuns = { slug: "conflict", detail: expect.stringMatching(/ is still running: repeat the request later$/) };
   await expect(again(hasty)).rejects.toMatchObject(stillRuns);
   const now = performance.now.bind(performance);
   let elapsed = 0;
@@ -135,14 +135,14 @@ test("an attempt with heartbeats is not taken over, and the same request waits f
   const given = again(other);
   elapsed = 60_000;
   await expect(given).rejects.toMatchObject(stillRuns);
-  const patient = again(other);
-  const lessPatient = again(
+  const longWait = again(other);
+  const shortWait = again(
     createIdempotency({ db: database.db, ids, sealer, clock: systemClock, log: silentLog, wait: 10_000 }),
   );
   elapsed += 15_000;
-  await expect(lessPatient).rejects.toMatchObject(stillRuns);
+  await expect(shortWait).rejects.toMatchObject(stillRuns);
   goOn();
-  expect(await patient).toEqual(await slow);
+  expect(await longWait).toEqual(await slow);
   await one.stop();
   expect([replays(), (await made("slow")).length]).toEqual([1, 1]);
 });
@@ -151,7 +151,7 @@ test("a later attempt reuses the identifiers of a failed one, unless its failure
   const { request } = freshRequest();
   const seen: [boolean, string, string][] = [];
   const attemptIt = (end: (attempt: MethodAttempt) => Promise<Message>) =>
-    one.repeatable(request, (attempt) => {
+    hasty.repeatable(request, (attempt) => {
       seen.push([attempt.resumes, attempt.ids.next("ses"), attempt.ids.next("ses")]);
       return end(attempt);
     });
@@ -192,8 +192,8 @@ test("responses are stored sealed", async () => {
 });
 
 test.each([
-  ["with another body", { hash: Buffer.alloc(32, 1) }, /had a different method, path or body$/],
-  ["of another caller", { caller: "key_2" }, /was sent by another caller$/],
+  ["with another body", { hash: Buffer.alloc(32, 1) }, /had a different method, path or body: use a new key$/],
+  ["of another caller", { caller: "key_2" }, /was sent by another caller: use a new key$/],
 ])("a request %s does not take over the attempt of a silent gateway", async (_, changes, detail) => {
   const { request } = freshRequest();
   const { stalled, goOn } = await stall(request);
@@ -232,7 +232,7 @@ test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
   await grow(request.key, 11);
   const successor = await stall(request, other);
   end(zombie);
-  const running = { slug: "conflict", detail: expect.stringMatching(/is still running$/) };
+  const running = { slug: "conflict", detail: expect.stringMatching(/ is still running: repeat the request later$/) };
   await expect(zombie.stalled).rejects.toMatchObject(running);
   successor.goOn();
   const answer = await successor.stalled;
