@@ -10,8 +10,8 @@ import type { ConsoleFiles } from "./console-files.ts";
 const consolePath = "/console";
 
 /**
- * Path prefix of links in mails. The links redirect to pages of the console. Browsers keep the fragment, which contains
- * the token.
+ * Path prefix of links in e-mails. The links redirect to pages of the console. Browsers keep the fragment, which
+ * contains the token.
  */
 const mailPath = "/auth";
 

@@ -6,7 +6,7 @@ import { linkScript } from "./link-script.ts";
 import { page } from "./shell.ts";
 import { style } from "./style.ts";
 
-/** Page of a link in a mail about the status of the service. */
+/** Page of a link in an e-mail about the status of the service. */
 interface LinkAction {
   readonly page: LinkPage;
   readonly title: string;
@@ -63,7 +63,8 @@ function linkPage({ title, about, button, path, done }: LinkAction): string {
 }
 
 /**
- * Mounts the pages that open from links in mails and need no login. The console contains the pages of the other links.
+ * Mounts the pages that open from links in e-mails and need no login. The console contains the pages of the other
+ * links.
  */
 export function mountLinkPages(fastify: FastifyInstance): void {
   for (const action of actions) {

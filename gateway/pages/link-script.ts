@@ -1,6 +1,7 @@
 /**
- * Script of pages that links in mails open. The script removes the token from the address, so that the history does not
- * contain the token. The request needs a button press, so that mail programs that prefetch links do not use up the token.
+ * Script of pages that links in e-mails open. The script removes the token from the address, so that the history does
+ * not contain the token. The request needs a button press, so that mail programs that prefetch links do not use up the
+ * token.
  */
 export const linkScript = `
 const about = document.querySelector("#about");
@@ -29,7 +30,7 @@ async function send() {
 }
 takeToken();
 addEventListener("hashchange", takeToken);
-if (token === "") showOutcome("This link is not complete. Open the link in the mail, or copy all of it.", true);
+if (token === "") showOutcome("This link is not complete. Open the link in the e-mail, or copy all of it.", true);
 button.disabled = token === "";
 form.addEventListener("submit", (event) => {
   event.preventDefault();

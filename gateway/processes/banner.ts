@@ -8,7 +8,7 @@ export interface Welcome {
   readonly consoleUrl: string;
   /** URL that opens a session with the demo page. */
   readonly tryUrl: string;
-  /** URL of the development outbox, if mails are not sent. */
+  /** URL of the development outbox, if e-mails are not sent. */
   readonly mailsUrl: string | undefined;
   /** Isolation layers that the operator has turned off, if any. */
   readonly weakness: string | undefined;
@@ -31,7 +31,7 @@ Pilothouse is ready.
   REST, Connect, gRPC, WebSocket   ${url}
   gRPC                             ${grpcAddress}
   Reference                        ${url}/docs
-  Your API key                     ${keyFile}${mailsUrl ? `\n  Mails of this service            ${mailsUrl}` : ""}${weakness ? `\n  Weaker isolation                 ${weakness}` : ""}
+  Your API key                     ${keyFile}${mailsUrl ? `\n  E-mails of this service          ${mailsUrl}` : ""}${weakness ? `\n  Weaker isolation                 ${weakness}` : ""}
 
 Open the console${consoleUrl.includes("#") ? ", where you become the owner of this service" : ""}:
 

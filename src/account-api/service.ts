@@ -76,7 +76,7 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
   async function userOf({ userId }: Principal): Promise<UserRow> {
     const user = userId === undefined ? undefined : await findUser(db, userId);
     if (!user)
-      throw fail("not-found", {}, { detail: "the key does not belong to a user, so there are no mail preferences" });
+      throw fail("not-found", {}, { detail: "the key does not belong to a user, so there are no e-mail preferences" });
     return user;
   }
 

@@ -7,7 +7,7 @@ const signedUpAgain =
 
 const revokesKeys = "If you do not recognise a key, revoke all of them with the link. It works once, within 72 hours.";
 
-/** Mails about signing up and logging in. */
+/** E-mails about signing up and logging in. */
 export interface AuthMails {
   verification(user: Recipient & { readonly pending_contested?: boolean }, token: string): Mail;
   magicLink(user: Recipient, token: string): Mail;
@@ -24,7 +24,7 @@ export interface AuthMails {
   emailRestored(user: Recipient, token: string): Mail;
 }
 
-/** Creates the mails. Names supplied by users appear as plain text. */
+/** Creates the e-mails. Names supplied by users appear as plain text. */
 export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
   const security = (user: Recipient, mail: Pick<Mail, "subject" | "lines" | "button">) =>
     mailTo(user, { ...mail, kind: "security" });

@@ -11,7 +11,7 @@ import { clientOf } from "./logins/client.ts";
 import { useMailToken } from "./mail-tokens.ts";
 import { createVerification } from "./verification.ts";
 
-const notVerified = "open the link in the mail that was sent at sign-up; sign up again to receive another mail";
+const notVerified = "open the link in the e-mail that was sent at sign-up; sign up again to receive another e-mail";
 
 export function createLogIn(parts: AuthServiceParts) {
   const { db, clock, logins, provePassword, mailer, audit, invites } = parts;

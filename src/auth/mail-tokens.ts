@@ -32,7 +32,7 @@ export interface MailTokenOwner {
 
 /** The failure for a malformed, used or expired token; which of these applies is not disclosed. */
 export const invalidMailToken = (): Failure =>
-  fail("invalid-auth-token", {}, { detail: "the token is malformed, already used or expired: request another mail" });
+  fail("invalid-auth-token", {}, { detail: "the token is malformed, already used or expired: request another e-mail" });
 
 /** Creates the token of a link, and stores its hash. */
 export async function makeMailToken(tx: Tx, kind: MailTokenKind, owner: MailTokenOwner, now: number): Promise<string> {

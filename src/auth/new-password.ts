@@ -8,7 +8,7 @@ import { createAuthMails } from "./auth-mails.ts";
 import type { Logins } from "./logins/logins.ts";
 import { dropMailTokens, makeMailToken } from "./mail-tokens.ts";
 
-/** Maximum number of keys that the mail lists. A mail has at most 40 lines. */
+/** Maximum number of keys that the e-mail lists. An e-mail has at most 40 lines. */
 const maxNamed = 25;
 
 interface NewPasswordParts {
@@ -19,7 +19,7 @@ interface NewPasswordParts {
 
 /**
  * Stores a new password, ends all logins except `except`, and deletes the user's mail links except those that undo a
- * change. The confirmation mail lists the user's API keys, which stay valid, with a link that revokes these keys.
+ * change. The confirmation e-mail lists the user's API keys, which stay valid, with a link that revokes these keys.
  */
 export async function changePasswordHash(
   { clock, logins, mailer }: NewPasswordParts,

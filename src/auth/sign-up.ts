@@ -21,12 +21,12 @@ import { createVerification } from "./verification.ts";
 
 /**
  * Maximum per hour. `signUps`: per network, because the response discloses whether an address has a user. `mails`:
- * repeated verification mails per address.
+ * repeated verification e-mails per address.
  */
 const max = { signUps: 100, mails: 5 };
 
 const alreadyRegistered =
-  "the address has a user: log in, reset the password, or open the link in the mail of an earlier sign-up";
+  "the address has a user: log in, reset the password, or open the link in the e-mail of an earlier sign-up";
 
 /** Creates the methods that sign users up. */
 export function createSignUp(parts: AuthServiceParts) {
@@ -42,7 +42,7 @@ export function createSignUp(parts: AuthServiceParts) {
 
   /**
    * Throws `email-already-registered` for an address that has a user or a pending sign-up. Requests the verification
-   * mail again, which may have been lost. Mails are limited, so that a mailbox cannot be flooded. Neither text nor
+   * e-mail again, which may have been lost. E-mails are limited, so that a mailbox cannot be flooded. Neither text nor
    * timing discloses whether the address is verified.
    */
   async function rejectRepeated(email: string): Promise<never> {

@@ -10,12 +10,12 @@ export type MailTokenKind =
   | "account-restore"
   | "keys";
 
-/** Tokens of links in mails. Only the hash is stored. */
+/** Tokens of links in e-mails. Only the hash is stored. */
 interface MailTokensTable {
   hash: Buffer;
   kind: MailTokenKind;
   user_id: string;
-  /** Address that the mail was sent to. Use of the token proves access to that mailbox. */
+  /** Address that the e-mail was sent to. Use of the token proves access to that mailbox. */
   email: string;
   expires_at: Date;
   /** The login that requested the link, if any. */

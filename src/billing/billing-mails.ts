@@ -5,7 +5,7 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { Config } from "../platform/config.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
-/** A mail about billing. In mails to members, a line that names the account precedes `lines`. */
+/** An e-mail about billing. In e-mails to members, a line that names the account precedes `lines`. */
 export interface BillingMail {
   readonly subject: string;
   readonly lines: readonly string[];
@@ -34,7 +34,7 @@ export interface BillingMailParts {
 
 const canMail = ({ smtpUrl, embedded }: BillingMailParts["config"]): boolean => smtpUrl !== undefined || embedded;
 
-/** Mails the owners and admins of an account, if the deployment can send mail. */
+/** E-mails the owners and admins of an account, if the deployment can send e-mail. */
 export async function mailManagers(
   { config, mailer }: BillingMailParts,
   tx: Tx,
@@ -48,7 +48,7 @@ export async function mailManagers(
     await mailer.send(tx, mailTo(manager, { kind: "account", subject, lines: about }));
 }
 
-/** Mails the operator, if the deployment can send mail and has an operator's address. */
+/** E-mails the operator, if the deployment can send e-mail and has an operator's address. */
 export async function mailOperator({ config, mailer }: BillingMailParts, tx: Tx, mail: BillingMail): Promise<void> {
   if (!canMail(config) || config.operatorEmail === undefined) return;
   await mailer.send(tx, { to: config.operatorEmail, kind: "account", ...mail });

@@ -8,7 +8,7 @@ const activeSubjects: Readonly<Partial<Record<SubscriptionRow["status"], string>
 };
 
 /**
- * Returns the mail about a change of a subscription. Returns undefined if status and tier are unchanged and the paid
+ * Returns the e-mail about a change of a subscription. Returns undefined if status and tier are unchanged and the paid
  * period did not get longer, or if an unknown subscription ended.
  */
 export function subscriptionMail(before: SubscriptionRow | undefined, now: SubscriptionRow): BillingMail | undefined {

@@ -40,7 +40,7 @@ const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<A
 
 /**
  * Records that the operator returned the payment of an open order. A job of a gateway then fails the order, with event
- * and mails. Returns false if the order is not open. Throws `StartRefused` if the order has received no payment.
+ * and e-mails. Returns false if the order is not open. Throws `StartRefused` if the order has received no payment.
  */
 export async function returnPayment(
   tx: Tx,

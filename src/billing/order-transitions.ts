@@ -24,8 +24,8 @@ export interface OrderTransitionParts extends BillingMailParts, Pick<PlatformPar
 }
 
 /**
- * Changes the status of an order, and adds the event, grant and mails to the same transaction. Resolves with undefined
- * if `from` does not include the order's status.
+ * Changes the status of an order, and adds the event, grant and e-mails to the same transaction. Resolves with
+ * undefined if `from` does not include the order's status.
  */
 export type MoveOrder = (tx: Tx, order: OrderRow, move: OrderMove) => Promise<OrderRow | undefined>;
 

@@ -1,7 +1,7 @@
 import { type Mail, mailTo } from "../mail/mail.ts";
 import type { MemberRow } from "../teams/member-store.ts";
 
-/** Contents of mails about the deletion or restoration of an account. */
+/** Contents of e-mails about the deletion or restoration of an account. */
 export interface DeletionNotice {
   readonly accountName: string;
   /** E-mail address of the user who deleted or restored the account. */
@@ -10,7 +10,7 @@ export interface DeletionNotice {
 
 const userOf = ({ user_id, email, name }: MemberRow) => ({ id: user_id, email, name });
 
-/** Creates the mail about a deletion. `url` is the link to restore the account, for owners. */
+/** Creates the e-mail about a deletion. `url` is the link to restore the account, for owners. */
 export function deletionMail(
   member: MemberRow,
   { accountName, by }: DeletionNotice,

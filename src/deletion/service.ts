@@ -39,7 +39,7 @@ export interface DeletionServiceParts extends Pick<PlatformParts, "db" | "bus" |
 export function createDeletionService(parts: DeletionServiceParts): ServiceImplementation<typeof DeletionService> {
   const { db, bus, clock, mailer, provePassword, audit, jobQueues } = parts;
 
-  /** Mails all members about a deletion. Owners get a link to restore the account. */
+  /** E-mails all members about a deletion. Owners get a link to restore the account. */
   async function notifyDeletion(tx: Tx, accountId: string, by: string, deletesAt: Date): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);
     for (const member of await listAllMembers(tx, accountId)) {

@@ -67,8 +67,8 @@ export async function deleteAccountRows(db: Database, accountId: string): Promis
 }
 
 /**
- * Removes all members of an account, and deletes those users who are in no other account, with their mails. Anonymizes
- * the account, whose row stays because usage and payments refer to the row.
+ * Removes all members of an account, and deletes those users who are in no other account, with their e-mails.
+ * Anonymizes the account, whose row stays because usage and payments refer to the row.
  */
 export async function anonymizeAccount(tx: Tx, accountId: string): Promise<void> {
   const left = tx.sql.deleteFrom("memberships").where("account_id", "=", accountId).returning("user_id");

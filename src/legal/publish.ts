@@ -12,7 +12,7 @@ import {
   revisionsAreUnannounced,
 } from "./store.ts";
 
-/** Minimum milliseconds between the mail to owners and the effective date of a revision. */
+/** Minimum milliseconds between the e-mail to owners and the effective date of a revision. */
 const notice = 14 * 86_400_000;
 
 export interface NewRevision {
@@ -37,8 +37,8 @@ export interface TermsMailParts extends Pick<PlatformParts, "db" | "clock"> {
 }
 
 /**
- * Creates the task that mails all owners once about each new revision. Postpones the effective date if fewer than 14
- * days are left when the mails are sent.
+ * Creates the task that e-mails all owners once about each new revision. Postpones the effective date if fewer than 14
+ * days are left when the e-mails are sent.
  */
 export function termsMailTask({ db, clock, mailer }: TermsMailParts): DueTask {
   async function notifyOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {

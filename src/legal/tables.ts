@@ -6,7 +6,7 @@ interface TermsRevisionsTable {
   url: string;
   published_at: Date;
   effective_at: Date;
-  /** When owners were notified by mail; null: not yet. */
+  /** When owners were notified by e-mail; null: not yet. */
   told_at: Date | null;
 }
 

@@ -35,7 +35,7 @@ export interface QuotaState {
   readonly isMonthly: boolean;
 }
 
-/** Recipients of notifications: the event log, and people by mail. */
+/** Recipients of notifications: the event log, and people by e-mail. */
 export interface QuotaNotificationParts {
   readonly events: EventLog;
   readonly mailer: Mailer;
@@ -46,7 +46,7 @@ const quotaNames: Readonly<Record<QuotaState["quota"], string>> = {
   profile_storage_bytes: "profile storage",
 };
 
-/** Notifies the owners and admins of an account by mail, according to their preferences. */
+/** Notifies the owners and admins of an account by e-mail, according to their preferences. */
 async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaState, percent: number): Promise<void> {
   const { name: accountName } = await findAccount(tx, accountId);
   const subject = percent < 100 ? "A quota is almost used up" : "A quota is used up";

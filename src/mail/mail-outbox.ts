@@ -3,10 +3,10 @@ import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
 import { findMail, readLatestMails, type StoredMail } from "./store.ts";
 
-/** Maximum number of mails that an outbox shows. */
+/** Maximum number of e-mails that an outbox shows. */
 const shown = 100;
 
-/** A mail as an outbox shows it. */
+/** An e-mail as an outbox shows it. */
 export interface OutboxMail extends Mail {
   readonly id: string;
   readonly writtenAt: Date;
@@ -14,11 +14,11 @@ export interface OutboxMail extends Mail {
   readonly html: string;
 }
 
-/** Mails that are shown instead of sent, in embedded mode without SMTP_URL. */
+/** E-mails that are shown instead of sent, in embedded mode without SMTP_URL. */
 export interface MailOutbox {
-  /** Key that grants read access, because links in mails are credentials. */
+  /** Key that grants read access, because links in e-mails are credentials. */
   readonly key: string;
-  /** Lists the latest mails, newest first. */
+  /** Lists the latest e-mails, newest first. */
   list(): Promise<OutboxMail[]>;
   find(id: string): Promise<OutboxMail | undefined>;
 }

@@ -2,7 +2,7 @@ import { Html, html } from "../platform/html.ts";
 import { type Mail, unlinked } from "./mail.ts";
 import { isOptional } from "./preferences.ts";
 
-/** Style sheet of every mail. Mails are readable without the style sheet. */
+/** Style sheet of every e-mail. E-mails are readable without the style sheet. */
 export const mailStyle = `
 :root { color-scheme: light dark; }
 body { margin: 0; padding: 2rem 1rem; background: #f7f8fa; color: #14171f;
@@ -31,7 +31,7 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 }
 `;
 
-/** Formats the footer: the recipient, the deployment, and how to turn off optional mails. */
+/** Formats the footer: the recipient, the deployment, and how to turn off optional e-mails. */
 function footOf({ to, kind }: Mail, publicUrl: string): string {
   const sent = `Sent to ${to} by Pilothouse at ${new URL(publicUrl).host}.`;
   return unlinked(isOptional(kind) ? `${sent} You can turn off these e-mails in the settings of the console.` : sent);

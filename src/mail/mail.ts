@@ -1,18 +1,18 @@
 import type { OptionalMailKind } from "./preferences.ts";
 
-/** Content of a mail; the mailer adds the layout. */
+/** Content of an e-mail; the mailer adds the layout. */
 export interface Mail {
   readonly to: string;
   readonly subject: string;
   /** Paragraphs of plain text, escaped so that user-supplied names never become links. */
   readonly lines: readonly string[];
-  /** The only link of the mail besides `unsubscribe`. */
+  /** The only link of the e-mail besides `unsubscribe`. */
   readonly button?: { readonly label: string; readonly url: string };
   /** Category. Users can opt out of optional kinds only. */
   readonly kind: "security" | "account" | "status" | OptionalMailKind;
   /** One-click unsubscribe: a landing page, and the URL that mail programs post to (RFC 8058). */
   readonly unsubscribe?: { readonly page: string; readonly oneClick: string };
-  /** The user whose preferences apply; if undefined, the mail is always sent. */
+  /** The user whose preferences apply; if undefined, the e-mail is always sent. */
   readonly userId?: string;
 }
 
@@ -22,7 +22,7 @@ export interface Recipient {
   readonly name: string;
 }
 
-/** Creates a mail to a user, which starts with a greeting. */
+/** Creates an e-mail to a user, which starts with a greeting. */
 export function mailTo({ id, email, name }: Recipient, mail: Omit<Mail, "to" | "userId">): Mail {
   return { ...mail, to: email, userId: id, lines: [`Hello ${name},`, ...mail.lines] };
 }
@@ -52,7 +52,7 @@ function cleaned(text: string, length: number): string {
 }
 
 /**
- * Bounds the size of a mail, and makes each paragraph one line without links. Throws if the recipient is invalid.
+ * Bounds the size of an e-mail, and makes each paragraph one line without links. Throws if the recipient is invalid.
  */
 export function checkedMail(mail: Mail): Mail {
   if (!/^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(mail.to)) throw new Error("expected exactly one recipient address");

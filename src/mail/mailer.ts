@@ -11,7 +11,7 @@ import { isOptional, readPreferences } from "./preferences.ts";
 import { createSmtpClient, smtpWidth } from "./smtp-client.ts";
 import { deleteMail, deleteOldMails, findMail, insertMail, type StoredMail } from "./store.ts";
 
-/** Pages that links in mails open. */
+/** Pages that links in e-mails open. */
 export type LinkPage =
   | "verify-email"
   | "magic-link"
@@ -24,14 +24,14 @@ export type LinkPage =
   | "status/confirm"
   | "status/unsubscribe";
 
-/** Path of a page that links in mails open. */
+/** Path of a page that links in e-mails open. */
 export const linkPath = (page: LinkPage): string => (page.startsWith("status/") ? `/${page}` : `/auth/${page}`);
 
 export interface Mailer extends Part {
   /**
-   * Stores a mail in the given transaction; the mail is sent after the commit. A mail that the user has opted out of is
-   * not stored. Throws `feature-unavailable` if the deployment cannot send mail and the mail is not optional. Call
-   * `send` late in the transaction, because other mails wait for the commit.
+   * Stores an e-mail in the given transaction; the e-mail is sent after the commit. An e-mail that the user has opted
+   * out of is not stored. Throws `feature-unavailable` if the deployment cannot send e-mail and the e-mail is not
+   * optional. Call `send` late in the transaction, because other e-mails wait for the commit.
    */
   send(tx: Tx, mail: Mail): Promise<void>;
   /**
@@ -72,7 +72,7 @@ const schedule = [
   720 * minute,
 ];
 
-/** Milliseconds for which unsent mails and mails in an outbox are kept. */
+/** Milliseconds for which unsent e-mails and e-mails in an outbox are kept. */
 const keptFor = 30 * 1_440 * minute;
 
 export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret }: MailerParts): Mailer {
@@ -93,7 +93,7 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
     timeout: minute,
     async run({ data: { mailId } }) {
       const stored = await findMail(db, mailId);
-      // An earlier run sent the mail and deleted the row, but did not complete the job; or a sweep deleted the row.
+      // An earlier run sent the e-mail and deleted the row, but did not complete the job; or a sweep deleted the row.
       if (!stored) return;
       await smtp?.send(mailId, open(stored));
       await deleteMail(db, mailId);
@@ -101,8 +101,8 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
   });
 
   /**
-   * Returns whether to store a mail. Optional mails are skipped if the user opted out or the deployment cannot send
-   * mail.
+   * Returns whether to store an e-mail. Optional e-mails are skipped if the user opted out or the deployment cannot
+   * send e-mail.
    */
   async function isWanted(tx: Tx, { kind, userId }: Mail): Promise<boolean> {
     if (!isOptional(kind)) return true;
@@ -117,12 +117,12 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
         throw fail(
           "feature-unavailable",
           {},
-          { detail: "this deployment cannot send mail: its operator must set SMTP_URL" },
+          { detail: "this deployment cannot send e-mail: its operator must set SMTP_URL" },
         );
       const id = ids.next("eml");
       const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));
       insertMail(tx, { id, userId: mail.userId, kind: mail.kind, content });
-      // All mails share one queue, because there is one SMTP server.
+      // All e-mails share one queue, because there is one SMTP server.
       if (smtp) jobQueues.enqueue(tx, sending, { queue: "smtp", data: { mailId: id } });
     },
     link: (page, token) => `${publicUrl}${linkPath(page)}#${token}`,
@@ -132,7 +132,7 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
       {
         run: () => deleteOldMails(db, new Date(clock.now() - keptFor)),
         every: 60 * minute,
-        failureMessage: "failed to delete old mails",
+        failureMessage: "failed to delete old e-mails",
       },
     ],
     stop: () => smtp?.close(),

@@ -2,7 +2,7 @@ import type { Selectable } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Schema } from "../platform/postgres/schema.ts";
 
-/** Mails that users can opt out of. */
+/** E-mails that users can opt out of. */
 export type OptionalMailKind = "product_updates" | "usage_alerts" | "webhook_failures" | "team_activity";
 
 export type MailPreferences = Readonly<Record<OptionalMailKind, boolean>>;
@@ -14,7 +14,7 @@ const defaults: MailPreferences = {
   team_activity: true,
 };
 
-/** Returns whether users can opt out of a kind of mail. */
+/** Returns whether users can opt out of a kind of e-mail. */
 export function isOptional(kind: string): kind is OptionalMailKind {
   return Object.hasOwn(defaults, kind);
 }

@@ -3,7 +3,7 @@ import { PermanentFailure } from "../kernel/job-kind.ts";
 import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
 
-/** Maximum number of mails sent at once. */
+/** Maximum number of e-mails sent at once. */
 export const smtpWidth = 5;
 
 /** Milliseconds. `socketTimeout`: without any data from the server. */
@@ -16,9 +16,9 @@ export interface SmtpOptions {
   readonly publicUrl: string;
 }
 
-/** Sends mails through an SMTP server. */
+/** Sends e-mails through an SMTP server. */
 export interface SmtpClient {
-  /** Throws `PermanentFailure` if the server rejects the mail permanently. */
+  /** Throws `PermanentFailure` if the server rejects the e-mail permanently. */
   send(id: string, mail: Mail): Promise<void>;
   close(): void;
 }
@@ -46,7 +46,7 @@ export function createSmtpClient({ smtpUrl, mailFrom, publicUrl }: SmtpOptions):
         subject,
         text: textOf(mail, publicUrl),
         html: htmlOf(mail, publicUrl),
-        // Equal on every attempt, so that mail programs show a mail only once if it is delivered twice.
+        // Equal on every attempt, so that mail programs show an e-mail only once if it is delivered twice.
         messageId: `<${id}@${domain}>`,
         headers: {
           "Auto-Submitted": "auto-generated",

@@ -1,12 +1,12 @@
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** Outgoing mails, inserted in the transaction that causes them, deleted when sent. */
+/** Outgoing e-mails, inserted in the transaction that causes them, deleted when sent. */
 interface MailsTable {
   id: string;
   /** The user whose preferences apply. */
   user_id: string | null;
   kind: string;
-  /** The mail as JSON, encrypted, because its links are credentials. */
+  /** The e-mail as JSON, encrypted, because its links are credentials. */
   content: Buffer;
   created_at: Stamp;
 }

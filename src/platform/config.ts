@@ -106,10 +106,10 @@ export interface Config {
   readonly bundledLlm: BundledLlmConfig | undefined;
   /** Keys that seal secrets, newest first. If empty (embedded mode only), a key in DATA_DIR is used. */
   readonly secretsKeys: readonly SecretsKey[];
-  /** SMTP server. If undefined, embedded mode keeps mails in the outbox. */
+  /** SMTP server. If undefined, embedded mode keeps e-mails in the outbox. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: string;
-  /** Recipient of mails that need a person's attention, such as an underpaid order. */
+  /** Recipient of e-mails that need a person's attention, such as an underpaid order. */
   readonly operatorEmail: string | undefined;
   readonly signup: "open" | "closed";
   /** JSON file with limits of tiers, which replace the built-in limits. */
@@ -255,7 +255,7 @@ const isSender = (value: string): boolean => /^([^<>\r\n"]+ )?<[^\s@<>]+@[^\s@<>
 
 const isAddress = (value: string): boolean => /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(value);
 
-/** Reads the mail settings. Sign-up needs mails, so sign-up must be closed without SMTP_URL. */
+/** Reads the e-mail settings. Sign-up needs e-mails, so sign-up must be closed without SMTP_URL. */
 function readMail(
   read: EnvironmentReader,
   isNeeded: boolean,

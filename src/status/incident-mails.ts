@@ -9,10 +9,10 @@ import { componentLabels, healthWords } from "./components.ts";
 import type { IncidentRow } from "./incident-store.ts";
 import { endTokenOf } from "./subscriptions.ts";
 
-/** Minimum milliseconds between mails about the same incident. */
+/** Minimum milliseconds between e-mails about the same incident. */
 const mailEvery = 900_000;
 
-/** Maximum number of mails per transaction. */
+/** Maximum number of e-mails per transaction. */
 const batch = 200;
 
 interface MailingJob {
@@ -41,7 +41,7 @@ async function lockUnmailed(tx: Tx, now: number): Promise<IncidentRow[]> {
     .execute();
 }
 
-/** Returns the mail about an incident, with the updates since the last mail. */
+/** Returns the e-mail about an incident, with the updates since the last e-mail. */
 async function write(tx: Tx, incident: IncidentRow, now: number) {
   const { id, origin, title, health, components, resolved_at: end, started_at: from, told_at: mailedAt } = incident;
   const updates = tx.sql.selectFrom("status_updates").select(["text", "created_at"]).where("incident_id", "=", id);
@@ -64,7 +64,7 @@ async function write(tx: Tx, incident: IncidentRow, now: number) {
   };
 }
 
-/** Creates the task that finds changed incidents, and the kind of job that mails subscribers. */
+/** Creates the task that finds changed incidents, and the kind of job that e-mails subscribers. */
 export function createIncidentMails(parts: IncidentMailsParts): {
   readonly task: DueTask;
   readonly jobKind: JobKind<MailingJob>;

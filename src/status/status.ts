@@ -25,7 +25,7 @@ export interface Status extends Part {
   readonly subscriptions: Subscriptions;
   /** Reports the latest months, newest first. */
   reportSla(months: number): Promise<MonthReport[]>;
-  /** Mails to subscribers about incidents. */
+  /** E-mails to subscribers about incidents. */
   readonly mails: ReturnType<typeof createIncidentMails>;
   readonly pace: Pace;
 }

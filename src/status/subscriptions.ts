@@ -15,13 +15,13 @@ export interface Subscription {
   readonly stage: "pending" | "confirmed" | "unsubscribed";
 }
 
-/** Subscriptions to mails about incidents. */
+/** Subscriptions to e-mails about incidents. */
 export interface Subscriptions {
-  /** Sends a confirmation mail. The response does not reveal whether the address is subscribed or over its limit. */
+  /** Sends a confirmation e-mail. The response does not reveal whether the address is subscribed or over its limit. */
   subscribe(email: string, clientAddress: string): Promise<Subscription>;
   /** Confirms a subscription by the token of the confirmation link. Throws `invalid-auth-token`. */
   confirm(token: string): Promise<Subscription>;
-  /** Ends a subscription by the token in each of its mails. Throws `invalid-auth-token`. */
+  /** Ends a subscription by the token in each of its e-mails. Throws `invalid-auth-token`. */
   unsubscribe(token: string): Promise<Subscription>;
   /** Deletes unconfirmed requests a day after their expiry, and subscriptions that ended 30 days ago. */
   sweep(): Promise<void>;
@@ -33,7 +33,7 @@ const day = 86_400_000;
 const times = { confirmWithin: day, endedKept: 30 * day };
 
 /**
- * Maximum numbers: `address`: confirmation mails to an address per day. `network`: subscription requests of a network
+ * Maximum numbers: `address`: confirmation e-mails to an address per day. `network`: subscription requests of a network
  * per hour.
  */
 const max = { address: 3, network: 20 };
@@ -51,11 +51,11 @@ const sealing = { accountId: "status", purpose: "unsubscribe" };
 const invalid = (what: string): Failure => fail("invalid-auth-token", {}, { detail: what });
 
 const noConfirmation = "expected the token of a confirmation link from the last 24 hours: subscribe again";
-const noSubscription = "expected the token of an unsubscribe link: follow the link in a status mail";
+const noSubscription = "expected the token of an unsubscribe link: follow the link in a status e-mail";
 
 /**
- * Returns the token that ends a subscription. Replaces a token that cannot be decrypted, because a mail must have a link
- * to unsubscribe; links in earlier mails then no longer work.
+ * Returns the token that ends a subscription. Replaces a token that cannot be decrypted, because an e-mail must have a
+ * link to unsubscribe; links in earlier e-mails then no longer work.
  */
 export async function endTokenOf(tx: Tx, sealer: Sealer, { id, end_token: sealed }: SealedEnd): Promise<string> {
   try {
@@ -77,7 +77,7 @@ interface SealedEnd {
 export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
   const { db, clock, ids, throttles, mailer, sealer } = parts;
 
-  /** Records a confirmation mail to an address and returns its token. Returns undefined at the daily limit. */
+  /** Records a confirmation e-mail to an address and returns its token. Returns undefined at the daily limit. */
   async function recordRequest(tx: Tx, email: string): Promise<string | undefined> {
     const now = new Date(clock.now());
     const [token, end] = [randomText(tokenLength), randomText(tokenLength)];

@@ -44,7 +44,7 @@ interface StatusIncidentsTable {
   resolved_at: Date | null;
   /** Time of the last change to report to subscribers. */
   changed_at: Date;
-  /** Time of the last mail. */
+  /** Time of the last e-mail. */
   told_at: Generated<Date | null>;
 }
 
@@ -55,26 +55,26 @@ interface StatusUpdatesTable {
   created_at: Date;
 }
 
-/** Subscribers to mails about incidents, including pending and recently ended subscriptions. */
+/** Subscribers to e-mails about incidents, including pending and recently ended subscriptions. */
 interface StatusSubscribersTable {
   id: string;
   /** Canonical address. */
   email: string;
-  /** Hash of the token in the last confirmation mail. The token works once. */
+  /** Hash of the token in the last confirmation e-mail. The token works once. */
   confirm_hash: Buffer | null;
   confirm_until: Date | null;
   confirm_used: Generated<boolean>;
-  /** Times of the confirmation mails of the last day. */
+  /** Times of the confirmation e-mails of the last day. */
   asked: Date[];
   /** Hash of the permanent unsubscribe token. */
   end_hash: Buffer;
-  /** Sealed unsubscribe token, which each mail contains. */
+  /** Sealed unsubscribe token, which each e-mail contains. */
   end_token: Buffer;
   confirmed_at: Date | null;
   ended_at: Date | null;
 }
 
-/** Mails about one change of an incident that are being sent. */
+/** E-mails about one change of an incident that are being sent. */
 interface StatusMailingsTable {
   id: Generated<string>;
   subject: string;

@@ -12,8 +12,8 @@ const sentences = {
 } as const;
 
 /**
- * Mails the owners and admins of an account about a member who joined, left or was removed, except those who opted out
- * and the member. Also mails a removed member.
+ * E-mails the owners and admins of an account about a member who joined, left or was removed, except those who opted
+ * out and the member. Also e-mails a removed member.
  */
 export async function notifyActivity(
   tx: Tx,

@@ -65,7 +65,8 @@ export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "j
 }
 
 /**
- * Creates the task that deactivates endpoints that have failed for too long, and mails the managers of their accounts.
+ * Creates the task that deactivates endpoints that have failed for too long, and e-mails the managers of their
+ * accounts.
  */
 export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: ClosingParts): DueTask {
   async function mailManagers(tx: Tx, accountId: string, url: string): Promise<void> {

@@ -113,12 +113,12 @@ test("an update rejects a name from a caller without the right, and an empty nam
   expect((await get(getMe, ada.accessToken)).answer.account.name).toBe("Engines");
 });
 
-test("a key without a user receives no mails", async () => {
+test("a key without a user receives no e-mails", async () => {
   expect((await get(getEmailPreferences, gateway.app.developerKey)).slug).toBe("not-found");
   expect((await get(updateEmailPreferences, gateway.app.developerKey, {})).slug).toBe("not-found");
 });
 
-test("mails follow the preferences, except security mails", async () => {
+test("e-mails follow the preferences, except security e-mails", async () => {
   const owner = await gateway.signUp();
   const nextSubject = async () => (await gateway.mailbox.next(owner.email)).subject;
   const before = await get(getEmailPreferences, owner.accessToken);
@@ -133,7 +133,7 @@ test("mails follow the preferences, except security mails", async () => {
   expect(await nextSubject()).toBe("Your login link");
 });
 
-test("owners and admins receive a mail about an exhausted quota unless their preferences exclude it", async () => {
+test("owners and admins receive an e-mail about an exhausted quota unless their preferences exclude it", async () => {
   const owner = await gateway.signUp({ accountName: "Engines" });
   const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
   await get(updateEmailPreferences, admin.accessToken, { usage_alerts: false });

@@ -190,7 +190,7 @@ test("a password reset sets a new password once, and ends all logins", async () 
   expect((await gateway.call("REST", confirmPasswordReset, { token, password })).slug).toBe("invalid-auth-token");
 });
 
-describe("the mail about a new password", () => {
+describe("the e-mail about a new password", () => {
   const keysOf = (answers: readonly Outcome[]) => answers.map(({ slug }) => slug);
   const useKeys = (keys: readonly string[]) =>
     Promise.all(keys.map((token) => gateway.call("REST", ProfileService.method.list, {}, { token }))).then(keysOf);
@@ -357,7 +357,7 @@ describe("a refresh token", () => {
   });
 });
 
-test("a login from a new device sends a mail unless it is the first login", async () => {
+test("a login from a new device sends an e-mail unless it is the first login", async () => {
   const person = await gateway.signUp();
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
   const from = "203.0.113.77";

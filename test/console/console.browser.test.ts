@@ -598,7 +598,7 @@ test("a person ends all sessions", async () => {
   expect((await rest("/v1/sessions?status=live")).body.data).toEqual([]);
 }, 60_000);
 
-/** Returns the link of the newest mail of a kind in the outbox. */
+/** Returns the link of the newest e-mail of a kind in the outbox. */
 async function mailLink(kind: string): Promise<string> {
   const [outbox = ""] = /http\S+\/dev\/mail\?key=\S+/.exec(service.output()) ?? [];
   const find = async (): Promise<string | undefined> => {
@@ -611,7 +611,7 @@ async function mailLink(kind: string): Promise<string> {
 }
 
 longTest(
-  "an invited person joins by the mail, verifies the address and logs in",
+  "an invited person joins by the e-mail, verifies the address and logs in",
   async () => {
     await open("Team");
     await button("Invite").click();
@@ -625,7 +625,7 @@ longTest(
     await theirs.getByLabel("Password").fill(goodPassword);
     expect(await reviewPage(theirs, "invite-desktop")).toEqual([]);
     await theirs.getByRole("button", { name: "Sign up and join" }).click();
-    await theirs.getByText("We have sent a mail to grace@example.com").waitFor();
+    await theirs.getByText("We have sent an e-mail to grace@example.com").waitFor();
     await theirs.goto(await mailLink("verify-email"));
     await theirs.getByRole("button", { name: "Verify the address" }).click();
     await theirs.getByRole("link", { name: "Log in" }).click();

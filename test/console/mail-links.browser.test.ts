@@ -20,17 +20,17 @@ afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
 });
 
-/** Returns the next link of a kind from the mails to an address. */
+/** Returns the next link of a kind from the e-mails to an address. */
 async function nextLink(name: string, email: string): Promise<string> {
   const isWanted = (link: string) => link.includes(`/auth/${name}#`);
   for (;;) {
-    // Skips other mails, such as those about a login from a new device.
+    // Skips other e-mails, such as those about a login from a new device.
     const link = (await gateway.mailbox.next(email)).links.find(isWanted);
     if (link !== undefined) return link;
   }
 }
 
-/** Opens the next link of a kind from the mails to an address. */
+/** Opens the next link of a kind from the e-mails to an address. */
 async function openLink(name: string, email: string): Promise<{ page: Page; faults: string[] }> {
   const link = await nextLink(name, email);
   const page = await browser.newPage();

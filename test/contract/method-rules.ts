@@ -38,7 +38,7 @@ const expectedStepUps = new Set([
   "PUT /v1/profiles/{id}/storage-state",
 ]);
 
-/** GET methods with side effects. The interface defines them as GET; two are links in mails, one is only audited. */
+/** GET methods with side effects. The interface defines them as GET; two are links in e-mails, one is only audited. */
 const changingGets = new Set([
   "/v1/profiles/{id}/storage-state",
   "/v1/agent-sessions/{id}/gui-control-key",

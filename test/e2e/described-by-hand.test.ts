@@ -5,7 +5,7 @@ import { restClient } from "../support/rest.ts";
 import { carryOutByHand, doneByHand } from "./support/by-hand.ts";
 import { Described } from "./support/described.ts";
 
-test("operations that need a mail, a code or a delay return responses described by the OpenAPI document", async () => {
+test("operations that need an e-mail, a code or a delay return responses described by the OpenAPI document", async () => {
   await using gateway = await startPeopleGateway();
   const document: OpenApiDocument = (await restClient({ url: gateway.url, key: "" })("/v1/openapi.json")).body;
   const described = new Described(document);

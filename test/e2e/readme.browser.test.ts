@@ -187,7 +187,7 @@ test.each([
 
 test("the examples create an account, which can pay on the pages of the payment sandbox", async () => {
   const [account = "", card = "", crypto = ""] = blocksBelow(examples, "Accounts");
-  const [signUp = "", logIn = ""] = account.split(/^# Open the mail .*$/m);
+  const [signUp = "", logIn = ""] = account.split(/^# Open the e-mail .*$/m);
   await pasteExamples(signUp);
   const outbox = /http\S+\/dev\/mail\?key=\S+/.exec(project.printed)?.[0] ?? "";
   const links = async (): Promise<string[]> => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withDatabase } from "../e2e/support/embedded-database.ts";
 import { realProxyTests } from "../egress/real-proxies.ts";
 import { authenticatorOf } from "../support/authenticator.ts";
-import { BareClient, type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import type { FixtureSite } from "../support/fixture-site.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
@@ -28,7 +28,7 @@ let proxy: RealProxy;
 let provider: LlmProvider;
 let receiver: OtlpReceiver;
 let certificate: Certificate;
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let service: Service;
 const secrets = new Secrets((value) => value.startsWith(site.url("/")));
 /** Problems returned to clients. */
@@ -42,7 +42,7 @@ beforeAll(async () => {
     startTinyproxy({ login: `ada:${proxyPassword}` }),
   ]);
   certificate = makeCertificate();
-  scene = await startLendScene({
+  scene = await startCdpScene({
     LOG_LEVEL: "trace",
     SMTP_URL: mailbox.url,
     TRUSTED_PROXIES: "127.0.0.1",
@@ -91,7 +91,7 @@ async function send(path: string, body?: unknown, { bearer = "", ...init }: Send
 
 async function mailed(email: string): Promise<string> {
   const token = await tokenOfMail(mailbox, email);
-  secrets.add("a token of a mail", token);
+  secrets.add("a token of an e-mail", token);
   return token;
 }
 

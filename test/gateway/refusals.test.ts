@@ -24,7 +24,7 @@ const nextSteps: Readonly<Record<ErrorSlug, RegExp>> = {
   "revoked-key": /use another key, or log in again/,
   "expired-key": /use the key that replaced it, refresh the login, or create a new one/,
   "invalid-auth-token": /(?:ask for|request) another|log in again/,
-  "email-not-verified": /open the link in the mail/,
+  "email-not-verified": /open the link in the e-mail/,
   "invalid-credentials": /try again|wait for the next one/,
   forbidden: /that has this scope|post to|use an allowed address/,
   "mfa-step-up-required": /\/v1\/auth\/mfa\/step-up/,

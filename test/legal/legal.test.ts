@@ -33,7 +33,7 @@ test("there are no terms until the operator publishes some, 14 days ahead", asyn
 
 const revisionOf = (transport: TransportName): string => transport.replaceAll(" ", "-");
 
-test("owners receive a mail about each revision", async () => {
+test("owners receive an e-mail about each revision", async () => {
   for (const [index, transport] of sampledTransports.entries())
     await publish(revisionOf(transport), 14.01 * (index + 1));
   gateway.pass(5_000);

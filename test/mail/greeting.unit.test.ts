@@ -16,7 +16,7 @@ test.each([
   auth.emailChanged(ada, "new@example.com", "t"),
   auth.emailRestored(ada, "t"),
   ...(["enrolled", "removing", "removed", "recovered"] as const).map((change) => factorMail(change, ada)),
-])("the mail $subject begins with a greeting and a capitalized sentence", ({ lines: [greeting, first = ""] }) => {
+])("the e-mail $subject begins with a greeting and a capitalized sentence", ({ lines: [greeting, first = ""] }) => {
   expect(greeting).toBe("Hello Ada,");
   expect(first).toMatch(/^[A-Z].*\.$/);
 });

@@ -58,7 +58,7 @@ test("a mail is sent if its transaction commits, and not if it is rolled back", 
   expect(text).toContain("One.\n\nTwo.\n\nPress:\n");
   expect(html).toContain("<p>One.</p>");
   expect(parsed.headers.get("auto-submitted")).toBe("auto-generated");
-  // Links are as sensitive as passwords, so sent mails are deleted.
+  // Links are as sensitive as passwords, so sent e-mails are deleted.
   await expect.poll(countMails, { timeout: 10_000 }).toBe(0);
 });
 

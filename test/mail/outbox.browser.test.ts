@@ -10,7 +10,7 @@ let service: WarmService;
 let site: FixtureSite;
 let outbox: URL;
 let browser: Browser;
-/** Address of a mail in the list, long enough to wrap on narrow screens. */
+/** Address of an e-mail in the list, long enough to wrap on narrow screens. */
 const listed = `a-rather-long-name-of-a-person-${freshEmail()}`;
 
 beforeAll(async () => {
@@ -28,14 +28,14 @@ afterAll(async () => {
   await site?.stop();
 });
 
-test("the printed link shows the mails of a service without SMTP_URL", async () => {
+test("the printed link shows the e-mails of a service without SMTP_URL", async () => {
   const email = freshEmail();
   const rest = restClient({ url: service.url, key: "" });
   const { status } = await rest("/v1/auth/signup", { email, password: "correct horse battery staple", name: "Ada" });
   expect(status).toBe(201);
   const { mails } = (await (await fetch(outbox)).json()) as { mails: Record<string, unknown>[] };
   const link = expect.stringMatching(/\/auth\/verify-email#\w+$/);
-  // Other files have sent mails with the same service.
+  // Other files have sent e-mails with the same service.
   expect(mails.filter(({ to }) => to === email)).toEqual([
     expect.objectContaining({ to: email, subject: "Verify your e-mail address", kind: "security", links: [link] }),
   ]);
@@ -47,7 +47,7 @@ test("the printed link shows the mails of a service without SMTP_URL", async () 
   expect(mail.headers.get("content-security-policy")).toContain("default-src 'none'");
 });
 
-test.each([320, 390, 768, 1280])("the list of mails fits a screen that is %d px wide", async (width) => {
+test.each([320, 390, 768, 1280])("the list of e-mails fits a screen that is %d px wide", async (width) => {
   const page = await browser.newPage({ viewport: { width, height: 800 } });
   await page.goto(outbox.href);
   const first = page.getByRole("listitem").filter({ hasText: listed });

@@ -6,7 +6,7 @@ import { startSessionsApp } from "../support/sessions-app.ts";
 
 const minute = 60_000;
 
-test("subscribers receive a mail about a change of an incident 15 minutes after the previous mail", async () => {
+test("subscribers receive an e-mail about a change of an incident 15 minutes after the previous e-mail", async () => {
   await using running = await startSessionsApp();
   const { db, status } = running.app;
   const now = Date.now();

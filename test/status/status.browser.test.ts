@@ -24,7 +24,7 @@ const { get, watch, getSla, subscribe, confirmSubscription, unsubscribe, unsubsc
 /** Milliseconds, a thirtieth of the default. A fault is shown within a second, its end within two. */
 const statusEvery = 300;
 const workerToken = "a token of the tests alone";
-const patience = { timeout: 60_000, interval: 50 };
+const pollOptions = { timeout: 60_000, interval: 50 };
 
 // Faults start and end in real time.
 vi.setConfig({ testTimeout: 120_000 });
@@ -58,10 +58,10 @@ beforeAll(async () => {
     atFirst = await read();
     return Date.parse(atFirst.updated_at) - Date.parse(begun) > 3 * statusEvery;
   };
-  expect(await waitUntil(isLater, { timeout: patience.timeout, every: patience.interval })).toBe(true);
+  expect(await waitUntil(isLater, { timeout: pollOptions.timeout, every: pollOptions.interval })).toBe(true);
   worker = await startWorker();
   const isWell = async () => (await componentOf("sessions")) === "operational";
-  expect(await waitUntil(isWell, { timeout: patience.timeout, every: patience.interval })).toBe(true);
+  expect(await waitUntil(isWell, { timeout: pollOptions.timeout, every: pollOptions.interval })).toBe(true);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();
@@ -143,14 +143,14 @@ test("a PostgreSQL outage is shown during and after it", async () => {
   try {
     const { value: away } = await seen.next();
     expect(away.status).toBe("major_outage");
-    await expect.poll(() => componentOf("api"), patience).toBe("major_outage");
-    await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
+    await expect.poll(() => componentOf("api"), pollOptions).toBe("major_outage");
+    await expect.poll(() => componentOf("sessions"), pollOptions).toBe("major_outage");
     const page = await fetch(`${gateway.url}/status`);
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("cannot reach its database")]);
   } finally {
     between.isAway = false;
   }
-  await expect.poll(async () => (await read()).status, patience).toBe("operational");
+  await expect.poll(async () => (await read()).status, pollOptions).toBe("operational");
   await seen.return(undefined);
   over.abort();
   // A gateway wrote its samples of the outage afterwards.
@@ -167,31 +167,31 @@ test("sessions have an outage with an incident while there is no worker", async 
     .updateTable("worker_leases")
     .set({ lease_until: new Date(0) })
     .execute();
-  await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
+  await expect.poll(() => componentOf("sessions"), pollOptions).toBe("major_outage");
   expect(await componentOf("api")).toBe("operational");
   const { incidents } = await read();
   expect(incidents).toMatchObject([{ title: "Sessions fail to start", components: ["sessions"] }]);
   worker = await startWorker();
-  await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
-  await expect.poll(async () => (await read()).incidents, patience).toEqual([]);
+  await expect.poll(() => componentOf("sessions"), pollOptions).toBe("operational");
+  await expect.poll(async () => (await read()).incidents, pollOptions).toEqual([]);
 });
 
 test("a worker whose browsers fail to launch is an outage of sessions", async () => {
   const beat = setInterval(() => worker.heartbeat({ launchesFail: true }).catch(() => undefined), 20);
-  await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
+  await expect.poll(() => componentOf("sessions"), pollOptions).toBe("major_outage");
   clearInterval(beat);
-  await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
+  await expect.poll(() => componentOf("sessions"), pollOptions).toBe("operational");
 });
 
 test("maintenance is announced, shown in its time, and then ends", async () => {
   const words = ["--title", "New disks", "--text", "We change disks.", "--components", "live_view,webhooks"];
   await operator("maintenance", ...words, "--until", "30d");
-  await expect.poll(() => componentOf("live_view"), patience).toBe("maintenance");
+  await expect.poll(() => componentOf("live_view"), pollOptions).toBe("maintenance");
   expect((await read()).status).toBe("maintenance");
   const [incident] = (await read()).incidents;
   expect(incident).toMatchObject({ status: "maintenance", components: ["live_view", "webhooks"] });
   await operator("incident", "close", "--id", incident.id, "--text", "All disks are new.");
-  await expect.poll(() => componentOf("live_view"), patience).toBe("operational");
+  await expect.poll(() => componentOf("live_view"), pollOptions).toBe("operational");
 });
 
 test("an operator's incident is shown, and mailed to confirmed subscribers once in 15 minutes", async () => {
@@ -207,23 +207,23 @@ test("an operator's incident is shown, and mailed to confirmed subscribers once 
   expect(head.status).toBe(405);
   const opened = ["incident", "open", "--title", "A pool is slow", "--health", "degraded", "--components", "sessions"];
   const id = /inc_\w+/.exec(await operator(...opened, "--text", "We look into it."))?.[0] ?? "";
-  await expect.poll(() => componentOf("sessions"), patience).toBe("degraded");
+  await expect.poll(() => componentOf("sessions"), pollOptions).toBe("degraded");
   const { incidents } = await read();
   expect(incidents).toMatchObject([{ id, status: "degraded", updates: [{ text: "We look into it." }] }]);
   const told = () =>
     database.db.sql.selectFrom("status_incidents").select("told_at").where("id", "=", id).executeTakeFirst();
-  await expect.poll(async () => (await told())?.told_at ?? null, patience).not.toBeNull();
-  // A subscription that is confirmed before the mails are written receives them.
+  await expect.poll(async () => (await told())?.told_at ?? null, pollOptions).not.toBeNull();
+  // A subscription that is confirmed before the e-mails are written receives them.
   const mailings = database.db.sql.selectFrom("status_mailings").select("id");
-  await expect.poll(() => mailings.execute(), patience).toEqual([]);
+  await expect.poll(() => mailings.execute(), pollOptions).toEqual([]);
   expect(gateway.mailbox.waiting(email)).toEqual([]);
 
   for (const transport of transportNames)
     expect(JSON.stringify((await byToken(transport, confirmSubscription, token)).answer)).toMatch(/confirmed"/i);
   await operator("incident", "update", "--id", id, "--text", "It is a disk.", "--health", "partial_outage");
-  await expect.poll(() => componentOf("sessions"), patience).toBe("partial_outage");
+  await expect.poll(() => componentOf("sessions"), pollOptions).toBe("partial_outage");
   await operator("incident", "close", "--id", id, "--text", "The disk is new.");
-  await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
+  await expect.poll(() => componentOf("sessions"), pollOptions).toBe("operational");
   expect(gateway.mailbox.waiting(email)).toEqual([]);
   gateway.pass(15 * 60_000);
   let mail = await gateway.mailbox.next(email);
@@ -260,7 +260,7 @@ test("an operator's incident is shown, and mailed to confirmed subscribers once 
   );
 });
 
-test("an address receives three confirmation mails a day, and responses do not reveal their number", async () => {
+test("an address receives three confirmation e-mails a day, and responses do not reveal their number", async () => {
   const email = freshEmail();
   for (let count = 0; count < 5; count += 1)
     expect((await gateway.call("REST", subscribe, { email: email.toUpperCase() })).answer.status).toBe("pending");
@@ -294,11 +294,11 @@ test("delayed deliveries degrade webhooks", async () => {
   });
   await isHeld.promise;
   gateway.pass(hour + 7_000);
-  await expect.poll(() => componentOf("webhooks"), patience).toBe("degraded");
+  await expect.poll(() => componentOf("webhooks"), pollOptions).toBe("degraded");
   expect(await componentOf("sessions")).toBe("operational");
   release.resolve();
   await holding;
-  await expect.poll(() => componentOf("webhooks"), patience).toBe("operational");
+  await expect.poll(() => componentOf("webhooks"), pollOptions).toBe("operational");
 });
 
 /** Opens an incident as the operator, and returns a function that closes it. */
@@ -421,5 +421,5 @@ test("an address may open a hundred streams", async () => {
   expect((await refused.json()).detail).toContain("100 open streams");
   over.abort();
   const status = async () => (await fetch(`${gateway.url}/v1/status/stream`, { headers, method: "HEAD" })).status;
-  await expect.poll(status, patience).toBe(200);
+  await expect.poll(status, pollOptions).toBe(200);
 });

@@ -4,30 +4,30 @@ import { SMTPServer } from "smtp-server";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { freePorts } from "./free-port.ts";
 
-const patience = 20_000;
+const timeout = 20_000;
 
 export interface ReceivedMail {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
   readonly html: string;
-  /** Distinct URLs of the mail's links. */
+  /** Distinct URLs of the e-mail's links. */
   readonly links: readonly string[];
-  /** The complete parsed mail. */
+  /** The complete parsed e-mail. */
   readonly parsed: ParsedMail;
 }
 
-/** SMTP server that stores received mails. */
+/** SMTP server that stores received e-mails. */
 export interface Mailbox extends AsyncDisposable {
   /** Value of SMTP_URL. */
   readonly url: string;
-  /** Removes and returns the oldest mail to an address, when it arrives. */
+  /** Removes and returns the oldest e-mail to an address, when it arrives. */
   next(address: string): Promise<ReceivedMail>;
-  /** Remaining mails to an address, oldest first. */
+  /** Remaining e-mails to an address, oldest first. */
   waiting(address: string): readonly ReceivedMail[];
-  /** Refuses the next mails to an address with these SMTP codes. */
+  /** Refuses the next e-mails to an address with these SMTP codes. */
   answer(address: string, codes: readonly number[]): void;
-  /** Number of refused mails to an address. */
+  /** Number of refused e-mails to an address. */
   refusals(address: string): number;
 }
 
@@ -61,7 +61,7 @@ export async function startMailbox(): Promise<Mailbox> {
     answer: (address, all) => void codes.set(address, [...all]),
     refusals: (address) => refused.filter((each) => each === address).length,
     async next(address) {
-      await waitUntil(() => waiting(address).length > 0, { timeout: patience, every: 10 });
+      await waitUntil(() => waiting(address).length > 0, { timeout, every: 10 });
       const [mail] = waiting(address);
       if (!mail) throw new Error(`received no mail to ${address}`);
       mails.splice(mails.indexOf(mail), 1);

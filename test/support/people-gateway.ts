@@ -24,7 +24,7 @@ export interface Shown {
   readonly requestId?: string;
 }
 
-/** Gateway in this process with mail to users, and time controlled by the test. */
+/** Gateway in this process with e-mail to users, and time controlled by the test. */
 export interface PeopleGateway extends AsyncDisposable {
   readonly url: string;
   readonly app: App;

@@ -58,7 +58,7 @@ export function freshEmail(): string {
   return `user-${randomBytes(6).toString("hex")}@example.com`;
 }
 
-/** Removes and returns the mail with a subject. Skips other mails, such as those about logins from new devices. */
+/** Removes and returns the e-mail with a subject. Skips other e-mails, such as those about logins from new devices. */
 export async function mailAbout(mailbox: Mailbox, email: string, subject: string): Promise<ReceivedMail> {
   for (;;) {
     const mail = await mailbox.next(email);
@@ -66,7 +66,7 @@ export async function mailAbout(mailbox: Mailbox, email: string, subject: string
   }
 }
 
-/** Returns the token in the next mail to an address that has a link with a token. */
+/** Returns the token in the next e-mail to an address that has a link with a token. */
 export async function tokenOfMail(mailbox: Mailbox, email: string): Promise<string> {
   for (;;) {
     const { links } = await mailbox.next(email);
@@ -75,7 +75,7 @@ export async function tokenOfMail(mailbox: Mailbox, email: string): Promise<stri
   }
 }
 
-/** Signs up a user over REST, follows the link of the mail, and logs in by password. */
+/** Signs up a user over REST, follows the link of the e-mail, and logs in by password. */
 export async function signUp(url: string, mailbox: Mailbox, choice: PersonChoice = {}): Promise<Person> {
   const { email = freshEmail(), name, accountName, acceptedRevisionId } = choice;
   const headers = fromOwnNetwork();

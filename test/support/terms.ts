@@ -1,7 +1,7 @@
 import { publishRevision, termsMailTask } from "../../src/legal/publish.ts";
 import type { PeopleGateway } from "./people-gateway.ts";
 
-/** Milliseconds after the mail until a revision may come into force. */
+/** Milliseconds after the e-mail until a revision may come into force. */
 const fortnight = 14 * 86_400_000;
 
 /** Publishes a revision of the terms as the operator does, and advances the time until it is in force. */

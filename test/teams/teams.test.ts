@@ -192,7 +192,7 @@ test("only owners add, demote and remove owners, and one owner remains", async (
   expect(outcomes.map(({ slug }) => slug).toSorted()).toEqual(["", "conflict"]);
 }, 60_000);
 
-test("a removed member is told by mail and loses access immediately, also by refresh tokens", async () => {
+test("a removed member is told by e-mail and loses access immediately, also by refresh tokens", async () => {
   const owner = await gateway.signUp();
   const { person, id, token } = await join(owner);
   const login = await get(logIn, { email: person.email, password: person.password, account_id: owner.accountId }, "");

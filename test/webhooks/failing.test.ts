@@ -21,7 +21,7 @@ afterAll(async () => {
   await endpoints?.[Symbol.asyncDispose]();
 });
 
-test("an endpoint that fails for 5 days is deactivated, with an audit entry and a mail to its owner", async () => {
+test("an endpoint that fails for 5 days is deactivated, with an audit entry and an e-mail to its owner", async () => {
   const { rest: person, email, accountId } = await gateway.signUp();
   // Polling would soon empty the rate limit bucket of a free account.
   await gateway.admin("set-tier", "--account", accountId, "--tier", "enterprise");

@@ -47,7 +47,7 @@ async function change(env: Environment, run: (tx: Tx, now: Date) => Promise<stri
   return await asOperator(env, ({ db }) => db.transaction((tx) => run(tx, new Date(systemClock.now()))));
 }
 
-const shown = "gateways show it within 10 s, and notify subscribers by mail";
+const shown = "gateways show it within 10 s, and notify subscribers by e-mail";
 
 export const openIncident: AdminCommand = {
   help: `incident open --title <words> --health <health> --components <names> --text <sentences>

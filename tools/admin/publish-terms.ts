@@ -18,7 +18,7 @@ function readRevision({ revision: id = "", url = "", effective }: Given): NewRev
 export const publishTerms: AdminCommand = {
   help: `publish-terms --revision <name> --url <https://...> --effective <time>
 
-  publishes a revision of terms and privacy, and notifies owners by mail; once it is in force, an account
+  publishes a revision of terms and privacy, and notifies owners by e-mail; once it is in force, an account
   must accept it before it can do anything else
 
   --revision <name>       identifier, such as 2030-01-31; clients send it to accept the revision

@@ -18,7 +18,7 @@ async function userOf(db: Queryable, user: string | undefined): Promise<UserRow>
 export const removeMfa: AdminCommand = {
   help: `remove-mfa --user <e-mail address or id>
 
-  removes the lost second factor of a user 24 hours after a mail that announces it; a step-up by
+  removes the lost second factor of a user 24 hours after an e-mail that announces it; a step-up by
   the factor or a recovery code cancels the removal`,
   options: ["user"],
   run({ user: given }, env) {
@@ -28,7 +28,7 @@ export const removeMfa: AdminCommand = {
         if (!(await orderRemoval(tx, id))) throw new StartRefused(`${email} (${id}) has no second factor`);
         for (const { accountId } of await listMemberships(tx, id))
           audit.record(tx, { accountId, actor: { kind: "operator" }, action: "totp.order_delete", subject: id });
-        return `${email} (${id}) is notified by mail, and loses the second factor in 24 hours.`;
+        return `${email} (${id}) is notified by e-mail, and loses the second factor in 24 hours.`;
       }),
     );
   },

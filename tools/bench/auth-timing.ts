@@ -103,7 +103,7 @@ function areaUnderCurve(first: readonly number[], second: readonly number[]): nu
   return first.reduce((sum, time) => sum + shorter(time), 0) / (first.length * second.length);
 }
 
-/** Shuffles the addresses. The mail to a user slows the next request, which must not always be an unknown address. */
+/** Shuffles the addresses. The e-mail to a user slows the next request, which must not always be an unknown address. */
 function shuffle(emails: readonly string[]): string[] {
   const drawn = emails.map((email): [number, string] => [Math.random(), email]);
   return drawn.sort(([a], [b]) => a - b).map(([, email]) => email);

@@ -49,7 +49,7 @@ export function LogInPage() {
   const isByLink = mode === "link";
   if (sendLink.data) {
     return (
-      <EntryLayout title="Check your mail">
+      <EntryLayout title="Check your e-mail">
         <MailSent email={sendLink.data.email}>It has a link that logs you in. The link works for 15 minutes.</MailSent>
       </EntryLayout>
     );
@@ -100,7 +100,7 @@ export function LogInPage() {
 
 export function MailSent({ email, children }: { readonly email: string; readonly children: string }) {
   return (
-    <EmptyState icon={MailCheck} title={`We have sent a mail to ${email}`}>
+    <EmptyState icon={MailCheck} title={`We have sent an e-mail to ${email}`}>
       {children}
     </EmptyState>
   );
@@ -111,7 +111,7 @@ export function SignUpPage() {
   const signUp = useChange(AuthService.method.signUp);
   if (signUp.data) {
     return (
-      <EntryLayout title="Check your mail">
+      <EntryLayout title="Check your e-mail">
         <MailSent email={signUp.data.email}>Open its link to verify the address. Then you can log in.</MailSent>
       </EntryLayout>
     );
@@ -182,7 +182,7 @@ export function ForgottenPage() {
     >
       {request.data ? (
         <MailSent email={request.data.email}>
-          If the address has a user, the mail has a link for a new password.
+          If the address has a user, the e-mail has a link for a new password.
         </MailSent>
       ) : (
         <Form onSubmit={(form) => request.run({ email: textOf(form, "email") ?? "" })}>

@@ -19,7 +19,7 @@ import { takeLinkToken } from "./link-token.ts";
 function IncompleteLink() {
   return (
     <EmptyState icon={Link2Off} title="This link is not complete">
-      Open the link in the mail, or copy all of it.
+      Open the link in the e-mail, or copy all of it.
     </EmptyState>
   );
 }
@@ -120,7 +120,7 @@ export const PasswordResetPage = () => (
 export const EmailChangePage = () => (
   <LinkAction
     title="Confirm your new address"
-    about="You will log in with the address that received the mail. Your logins on other devices end."
+    about="You will log in with the address that received the e-mail. Your logins on other devices end."
     button="Confirm the address"
     done="The address is changed"
     method={CredentialsService.method.confirmEmailChange}
@@ -131,9 +131,9 @@ export const EmailChangePage = () => (
 export const UndoEmailChangePage = () => (
   <LinkAction
     title="Undo the change of your address"
-    about="The address that received the mail becomes yours again. All logins end, and the password is removed."
+    about="The address that received the e-mail becomes yours again. All logins end, and the password is removed."
     button="Undo the change"
-    done="The address is yours again. A mail has a link to set a new password"
+    done="The address is yours again. An e-mail has a link to set a new password"
     method={CredentialsService.method.undoEmailChange}
     request={onlyToken}
   />
@@ -203,7 +203,7 @@ export function InvitePage() {
     else logIn.run({ ...person, inviteToken: token });
   };
   return (
-    <EntryLayout title="Join a team" about="The invite is for the address that received the mail. It works once.">
+    <EntryLayout title="Join a team" about="The invite is for the address that received the e-mail. It works once.">
       {token === "" ? (
         <IncompleteLink />
       ) : (

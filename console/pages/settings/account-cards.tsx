@@ -68,7 +68,7 @@ export function PreferencesCard() {
   const current = useQuery(AccountService.method.getEmailPreferences, {});
   const update = useChange(AccountService.method.updateEmailPreferences, { changes: [AccountService] });
   return (
-    <Card title="Mails" about="Mails about your login and payments are always sent.">
+    <Card title="E-mails" about="E-mails about your login and payments are always sent.">
       <Loaded query={current}>
         {(data) => (
           <div className="flex flex-col gap-3.5">
@@ -97,7 +97,7 @@ export function DeleteAccount({ me: { account, role } }: { readonly me: Me }) {
   return (
     <Card
       title="Delete the account"
-      about="Sessions, keys and card payments stop at once. An owner can restore the account for 7 days by a mail."
+      about="Sessions, keys and card payments stop at once. An owner can restore the account for 7 days by e-mail."
     >
       <Button kind="danger" onClick={() => setOpen(true)}>
         Delete {account?.name}

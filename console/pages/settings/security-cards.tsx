@@ -66,7 +66,7 @@ export function EmailCard({ email }: { readonly email: string }) {
   return (
     <Card title="E-mail address" about={email}>
       {request.data ? (
-        <p className="text-sm">A mail to {request.data.email} has a link that confirms the change.</p>
+        <p className="text-sm">An e-mail to {request.data.email} has a link that confirms the change.</p>
       ) : (
         <Form
           className="max-w-md"

@@ -100,7 +100,7 @@ export function TeamPage() {
           ]}
           empty={
             <EmptyState icon={Users} title="No open invites">
-              An invited person gets a mail with a link.
+              An invited person gets an e-mail with a link.
             </EmptyState>
           }
         />
@@ -208,7 +208,7 @@ function InviteForm({ onClose }: { readonly onClose: () => void }) {
   const invite = useChange(TeamService.method.createInvite, {
     changes: [TeamService],
     onDone: ({ email }) => {
-      toast(`${email} is invited. The mail has the link.`);
+      toast(`${email} is invited. The e-mail has the link.`);
       onClose();
     },
   });

@@ -39,7 +39,7 @@ export interface EmailChangeParts extends Pick<PlatformParts, "db" | "bus" | "cl
   readonly audit: AuditLog;
 }
 
-/** Maximum requests per hour by a user, and for a new address, because each request sends a mail. */
+/** Maximum requests per hour by a user, and for a new address, because each request sends an e-mail. */
 const maxMails = 5;
 
 /** Creates the methods that change a user's address. */
@@ -67,7 +67,7 @@ export function createEmailChange(parts: EmailChangeParts) {
   const toMessage = (userId: string, email: string): EmailChanged =>
     create(EmailChangedSchema, { userId, email, changedAt: timestampFromDate(new Date(clock.now())) });
 
-  /** Sends a mail in every case, so that neither response nor timing discloses whether the address has a user. */
+  /** Sends an e-mail in every case, so that neither response nor timing discloses whether the address has a user. */
   async function mailTo(tx: Tx, user: UserRow, email: string, loginId: string): Promise<void> {
     const taken = await findUserByEmail(tx, email, clock.now());
     const token = await makeMailToken(tx, "email-change", { userId: user.id, email, loginId }, clock.now());

@@ -11,7 +11,7 @@ const changes = {
   recovered: ["A recovery code was used", "A recovery code was used in place of your authenticator app."],
 } as const satisfies Record<string, readonly [subject: string, sentence: string, advice?: string]>;
 
-/** Creates the mail about a change of the second factor. */
+/** Creates the e-mail about a change of the second factor. */
 export function factorMail(change: keyof typeof changes, user: Recipient): Mail {
   const [subject, sentence, advice = "If it was not you, set a new password now: that ends all logins."] =
     changes[change];

@@ -8,7 +8,7 @@ import type { DueTask } from "../../platform/postgres/due-tasks.ts";
 import { factorMail } from "./mfa-mails.ts";
 import { announceRemovals, removalsAreDue, removeFactor, takeDueRemovals } from "./store.ts";
 
-/** Milliseconds between mail and removal. In this time, a step-up with the factor cancels the removal. */
+/** Milliseconds between e-mail and removal. In this time, a step-up with the factor cancels the removal. */
 const notice = 86_400_000;
 
 export interface RemovalParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {
@@ -16,7 +16,7 @@ export interface RemovalParts extends Pick<PlatformParts, "db" | "bus" | "clock"
   readonly audit: AuditLog;
 }
 
-/** Removes the second factor of a user, and mails the user. Returns false if the user has no second factor. */
+/** Removes the second factor of a user, and e-mails the user. Returns false if the user has no second factor. */
 export async function removeWithMail(
   { bus, mailer }: Pick<RemovalParts, "bus" | "mailer">,
   tx: Tx,
@@ -28,7 +28,7 @@ export async function removeWithMail(
   return true;
 }
 
-/** Creates the task for removals that the operator orders: mails the users, and removes their factors a day later. */
+/** Creates the task for removals that the operator orders: e-mails the users, and removes their factors a day later. */
 export function removalTask(parts: RemovalParts): DueTask {
   const { db, clock, mailer, audit } = parts;
 

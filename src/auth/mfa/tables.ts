@@ -10,7 +10,7 @@ interface RecoveryCodesTable {
 /** Removals of lost second factors, ordered by the operator. */
 interface FactorRemovalsTable {
   user_id: string;
-  /** A day after the notification mail; null until that mail is written. */
+  /** A day after the notification e-mail; null until that e-mail is written. */
   due_at: Date | null;
 }
 

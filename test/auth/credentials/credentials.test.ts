@@ -186,7 +186,7 @@ test("an address change can be confirmed for 24 hours", async () => {
   expect((await call(confirmEmailChange, { token: late.token })).slug).toBe("invalid-auth-token");
 });
 
-test("a user sends at most 5 mails an hour, as does each address", async () => {
+test("a user sends at most 5 e-mails an hour, as does each address", async () => {
   const person = await gateway.signUp();
   const ask = async (by: Person, email: string) =>
     (await call(requestEmailChange, { email, password: by.password }, by.accessToken)).slug;

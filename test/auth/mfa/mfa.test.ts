@@ -39,7 +39,7 @@ async function enrol(transport: TransportName = "REST", person?: Person): Promis
   return { ...rest, password, accessToken: token, codeAt, usedCode, recoveryCodes: confirmed.answer.recovery_codes };
 }
 
-/** Waits for the mail with a subject, and skips other mails. */
+/** Waits for the e-mail with a subject, and skips other e-mails. */
 async function mailAbout(email: string, wanted: string): Promise<void> {
   let subject = "";
   while (subject !== wanted) ({ subject } = await gateway.mailbox.next(email));
@@ -174,7 +174,7 @@ test("a user lists logins, and ends one of them", async () => {
   expect(foreign.slug).toBe("not-found");
 });
 
-test("the operator removes a lost second factor a day after a mail, unless it is used before", async () => {
+test("the operator removes a lost second factor a day after an e-mail, unless it is used before", async () => {
   const [loser, keeper] = [await enrol(), await enrol()];
   const asLogin = async ({ email, password }: Person) => {
     const { answer } = await gateway.call("REST", AuthService.method.logIn, { email, password });

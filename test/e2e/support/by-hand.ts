@@ -9,8 +9,8 @@ import { giveUpDelivery } from "../../webhooks/scene.ts";
 import type { Answered } from "./described.ts";
 
 /**
- * Operations that refuse every random request, since they need a password, a token of a mail, a code, an e-mail address
- * or a URL. Some need an endpoint that no random request has deactivated.
+ * Operations that refuse every random request, since they need a password, a token of an e-mail, a code, an e-mail
+ * address or a URL. Some need an endpoint that no random request has deactivated.
  */
 export const doneByHand: readonly string[] = [
   "signUp",

@@ -19,8 +19,8 @@ const seed = Number(process.env.SEED ?? 4);
 /** Additional requests to an operation that has not both failed and succeeded yet. */
 const requestsAfter = 300;
 /**
- * Operations that need seconds, a step-up, session ids in the query, a kept agent session, control, a viewer, an LLM, an
- * incident mail, a card or a currency rate. They are tested in test/sessions, test/profiles, test/agents/sessions,
+ * Operations that need seconds, a step-up, session ids in the query, a kept agent session, control, a viewer, an LLM,
+ * an incident e-mail, a card or a currency rate. They are tested in test/sessions, test/profiles, test/agents/sessions,
  * test/live, test/agents/llm, test/status and test/billing.
  */
 const needsCompany =

@@ -54,7 +54,7 @@ function byMember(action: string, prepare: (person: Person, scene: WriteScene) =
   };
 }
 
-/** Prepares a call without a login, with a token of a mail or a password. The entry is in the caller's own account. */
+/** Prepares a call without a login, with a password or the token of an e-mail. The entry is in the caller's account. */
 function byNobody(action: string, prepare: (scene: WriteScene, email: string) => Promise<JsonObject>): Prepare {
   return async (scene) => {
     const email = freshEmail();
@@ -316,7 +316,7 @@ export const refusedEverywhere: readonly string[] = [
   "LlmSettingsService.TestByokLlmKey",
 ];
 
-/** Methods without audit entries: page actions, requested or cancelled mails, and refreshed logins. */
+/** Methods without audit entries: page actions, requested or cancelled e-mails, and refreshed logins. */
 export const unlogged: readonly string[] = [
   "SessionService.Navigate",
   "SessionService.Interact",
