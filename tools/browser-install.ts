@@ -40,13 +40,13 @@ export async function planInstall(found: BrowserPaths, machine: Machine): Promis
 }
 
 /** Milliseconds to wait for another program's lock of the package manager. */
-const lockPatience = { total: 5 * 60_000, between: 3_000 };
+const lockTimeouts = { total: 5 * 60_000, between: 3_000 };
 
 /** Runs apt-get. While another program holds the package manager's lock, calls `note` once and retries. */
 export async function installByApt(
   packages: string[],
   note: (line: string) => void,
-  { total, between } = lockPatience,
+  { total, between } = lockTimeouts,
 ): Promise<void> {
   // English messages, since the reason is parsed from the output of apt-get.
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", LC_ALL: "C" };

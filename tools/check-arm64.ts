@@ -26,7 +26,7 @@ const { allowScripts }: { readonly allowScripts: Readonly<Record<string, boolean
 );
 
 /** Timeout of a run of apt-get in milliseconds. A run downloads up to 14 MB of package lists. */
-const patience = 600_000;
+const timeout = 600_000;
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
 
@@ -105,7 +105,7 @@ function checkApt(packages: readonly string[]): string[] {
       "Acquire::Languages=none",
     ].flatMap((setting) => ["-o", setting]);
     const apt = (...words: readonly string[]): string[] => {
-      const options = { encoding: "utf8", timeout: patience, env: { ...process.env, LC_ALL: "C" } } as const;
+      const options = { encoding: "utf8", timeout, env: { ...process.env, LC_ALL: "C" } } as const;
       const { status, stderr, error } = spawnSync("apt-get", [...settings, ...words], options);
       if (status === 0) return [];
       const lines = (error?.message ?? stderr).split("\n").filter((line) => /^E: |apt-get/.test(line));

@@ -11,7 +11,7 @@ const isPublic = ({ service, method }: UnaryRequest | StreamRequest): boolean =>
   ["ConfirmEmailChange", "UndoEmailChange", "RestoreAccount"].includes(method.name);
 
 /** Longest `Retry-After` after which a request is retried automatically, in seconds. */
-const patienceSeconds = 60;
+const maxRetryAfterSeconds = 60;
 
 /** Resolves with true if the request may succeed now. */
 async function recover({ slug, extensions, retryAfterSeconds }: ApiProblem): Promise<boolean> {
@@ -28,7 +28,7 @@ async function recover({ slug, extensions, retryAfterSeconds }: ApiProblem): Pro
     case "legal-acceptance-required":
       return interrupt("terms", extensions);
     case "rate-limited":
-      if (retryAfterSeconds === undefined || retryAfterSeconds > patienceSeconds) return false;
+      if (retryAfterSeconds === undefined || retryAfterSeconds > maxRetryAfterSeconds) return false;
       await waitForLimit(retryAfterSeconds);
       return true;
     default:

@@ -10,7 +10,7 @@ import { commandLine, isAlive, startTime } from "../../src/platform/process-cont
 import { StartRefused } from "../../src/platform/start-refused.ts";
 
 /** Milliseconds to wait for a killed service to disappear and for its processes to release their ports. */
-const patience = 3_000;
+const timeout = 3_000;
 
 /** Path that the command line of a supervisor contains. */
 const program = join("gateway", "main.ts");
@@ -68,8 +68,7 @@ async function checkDirectory(dataDir: string): Promise<void> {
 
 async function refuseSecondInstance(dataDir: string): Promise<void> {
   const instance = await readRecord(dataDir);
-  if (!instance || (await waitUntil(async () => !(await isRunning(instance)), { timeout: patience, every: 100 })))
-    return;
+  if (!instance || (await waitUntil(async () => !(await isRunning(instance)), { timeout, every: 100 }))) return;
   throw new StartRefused(
     `Pilothouse is already running at ${instance.url} with this DATA_DIR, pid ${instance.pid}. ` +
       "For a second one set DATA_DIR, PORT, GRPC_PORT and INTERNAL_PORT",
@@ -105,7 +104,7 @@ async function refuseTakenPorts({ host, port, grpcPort, internalPort }: Config):
       if (failure === undefined) held.use(server);
       return failure === undefined || !isInUse(failure);
     };
-    await waitUntil(isFree, { timeout: patience, every: 100 });
+    await waitUntil(isFree, { timeout, every: 100 });
     if (failure === undefined) continue;
     // gateway/main.ts explains this error, which also occurs if the port is taken later.
     if (isInUse(failure)) throw failure;

@@ -43,7 +43,7 @@ export interface SupervisedProcessOptions {
   /** Command-line options of Node. */
   readonly nodeOptions: readonly string[];
   /** Milliseconds without a response after which the process is killed and restarted. */
-  readonly patience: number;
+  readonly timeout: number;
   /** Milliseconds from SIGTERM to SIGKILL. */
   readonly grace: number;
   readonly log: Log;
@@ -78,7 +78,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   let lastId = 0;
   let checks = 0;
   let responses = 0;
-  const silence = createSilence(() => responses, options.patience);
+  const silence = createSilence(() => responses, options.timeout);
 
   function receive({ requests }: Run, message: FromProcess): void {
     if (message.kind === "bus") onPost(message);
@@ -116,7 +116,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     } finally {
       starting = undefined;
     }
-    silence.begin(options.patience);
+    silence.begin(options.timeout);
     return child.pid ?? 0;
   }
 

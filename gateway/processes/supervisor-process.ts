@@ -14,7 +14,7 @@ import { checkStart, createInstanceRecord } from "./start-checks.ts";
 import { createSupervisedProcess, type SupervisedProcess } from "./supervised-process.ts";
 
 /** Milliseconds without a response before a restart. Shorter times would kill slow processes on a busy machine. */
-const patience = { control: 10_000, gateway: 60_000 };
+const timeouts = { control: 10_000, gateway: 60_000 };
 
 /** Milliseconds from SIGTERM to SIGKILL. The control process stops the worker; a gateway finishes its requests. */
 const grace = { control: 20_000, gateway: 45_000 };
@@ -49,7 +49,7 @@ export async function runSupervisor(config: Config): Promise<void> {
     return createSupervisedProcess({
       name,
       nodeOptions,
-      patience: patience[name],
+      timeout: timeouts[name],
       grace: grace[name],
       log,
       async begin() {

@@ -7,7 +7,7 @@ import type { Processors } from "./processors.ts";
  * Milliseconds to wait for a response. Less than the timeout of the status check, so that a silent processor does not
  * hide the response of the other processor.
  */
-const patience = 2_500;
+const timeout = 2_500;
 
 /**
  * Creates a status check that requests a price from each payment processor except the card sandbox. Returns undefined
@@ -23,7 +23,7 @@ export function createProcessorCheck({ card, crypto }: Processors, { currency }:
   const responds = async (check: () => Promise<unknown>): Promise<boolean> =>
     within(
       check().then(() => true),
-      patience,
+      timeout,
       false,
     );
   return {

@@ -22,7 +22,7 @@ export class KubernetesError extends Error {
 }
 
 /** Timeout of a request in milliseconds, including its response. */
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 
 /** Maximum number of bytes of a response: 500 pods of 32 KiB. */
 const maxBytes = 16 * 2 ** 20;
@@ -38,7 +38,7 @@ export async function requestKubernetes(
   const [token, ca] = await Promise.all(["token", "ca.crt"].map((file) => readFile(join(directory, file), "utf8")));
   const type = patch && { "content-type": "application/merge-patch+json" };
   const headers = { authorization: `Bearer ${token?.trim()}`, accept: "application/json", ...type };
-  using deadline = new Deadline(patienceMs, () => new Error(`the Kubernetes API took longer than ${patienceMs} ms`));
+  using deadline = new Deadline(timeoutMs, () => new Error(`the Kubernetes API took longer than ${timeoutMs} ms`));
   const { signal } = deadline;
   const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
     const sent = request({ host, port, method, path, headers, signal, ...(ca !== undefined && { ca }) }, (response) => {

@@ -12,7 +12,7 @@ import type { SessionKeeper } from "./session-keeper.ts";
 import { releaseSlots, renewLease } from "./store.ts";
 
 /** Maximum milliseconds that a heartbeat waits for PostgreSQL. The worker's own timeout is 2 s. */
-const patience = 1_000;
+const timeout = 1_000;
 
 export interface WorkerHeartbeatParts extends Pick<PlatformParts, "db" | "bus" | "log"> {
   readonly keeper: SessionKeeper;
@@ -83,5 +83,5 @@ export function createWorkerHeartbeats({ db, bus, log, keeper }: WorkerHeartbeat
    * and leases are renewed afterwards.
    */
   return (caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> =>
-    unlessLate(storeLatest(caller, request), patience, () => create(HeartbeatResponseSchema));
+    unlessLate(storeLatest(caller, request), timeout, () => create(HeartbeatResponseSchema));
 }

@@ -18,7 +18,7 @@ const slowWrites = 4;
  * Milliseconds to wait for running jobs at shutdown. Jobs still running are aborted, and another gateway runs these
  * jobs again.
  */
-const stopPatience = 5_000;
+const stopTimeout = 5_000;
 
 export interface JobRunnerParts extends HeldQueuesParts, Pick<PlatformParts, "bus" | "metrics"> {
   readonly kinds: readonly JobKind<unknown>[];
@@ -76,7 +76,7 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
       unsubscribe?.();
       closing.abort();
       const ended = new AbortController();
-      void clock.sleep(stopPatience, ended.signal).then(() => stopping.abort());
+      void clock.sleep(stopTimeout, ended.signal).then(() => stopping.abort());
       await Promise.all([...claims.values()].map((claim) => claim.stop()));
       await Promise.all([...claims.values()].map((claim) => claim.ended()));
       ended.abort();

@@ -15,7 +15,7 @@ const times = {
   /** For which loaded revisions may be used while PostgreSQL is unavailable. */
   staleFor: 60_000,
   /** To wait for PostgreSQL before older revisions are used. */
-  patience: 300,
+  maxWait: 300,
 };
 
 /** Maximum number of accounts cached as having accepted the current revision. */

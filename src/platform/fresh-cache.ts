@@ -14,7 +14,7 @@ export interface FreshCacheOptions<V> {
    */
   staleFor: number;
   /** Maximum milliseconds to wait for a load if an old value may be returned instead. */
-  patience: number;
+  maxWait: number;
   /** Maximum number of values. The least recently used is evicted. */
   capacity: number;
   readonly clock: Pick<Clock, "monotonic">;
@@ -46,7 +46,7 @@ interface Kept<V> {
 }
 
 export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {
-  const { freshFor, staleFor, capacity, patience } = options;
+  const { freshFor, staleFor, capacity, maxWait } = options;
   const now = (): number => options.clock.monotonic();
   const kept = new Map<string, Kept<V>>();
   const loading = new Map<string, Promise<V | undefined>>();
@@ -99,10 +99,10 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
     return loaded;
   }
 
-  /** Waits for a load. If a stale value exists, waits for at most `patience`. */
+  /** Waits for a load. If a stale value exists, waits for at most `maxWait`. */
   function loaded(key: string, loading: Promise<V | undefined>): Promise<V | undefined> {
     const old = younger(key, staleFor);
-    return old === undefined ? loading : unlessLate(loading, patience, () => old);
+    return old === undefined ? loading : unlessLate(loading, maxWait, () => old);
   }
 
   return {

@@ -18,10 +18,10 @@ export interface HistoryParts extends Pick<PlatformParts, "db" | "clock"> {
 }
 
 /**
- * Milliseconds. `freshFor`: age from which the history is read again. `patience`: see FreshCacheOptions. A change of
+ * Milliseconds. `freshFor`: age from which the history is read again. `maxWait`: see FreshCacheOptions. A change of
  * the current status also causes a read.
  */
-const times = { freshFor: 60_000, patience: 300 };
+const times = { freshFor: 60_000, maxWait: 300 };
 
 /** Creates the history, which is read at most once a minute and after each change. */
 export function createHistory({ db, clock, feed }: HistoryParts): History {

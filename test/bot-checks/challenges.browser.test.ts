@@ -6,7 +6,7 @@ import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../support/vendo
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
 /** Allows for a busy machine: the check takes milliseconds. */
-const patience = { timeout: 15_000, interval: 50 };
+const pollOptions = { timeout: 15_000, interval: 50 };
 
 const pages = new Map(Object.values(checkPages).map((page, index) => [`/check-${index}`, page] as const));
 const paths = new Map(Object.keys(checkPages).map((name, index) => [name, `/check-${index}`] as const));
@@ -45,7 +45,7 @@ function toldOf({ placement }: DrivenSession): unknown[] {
 }
 
 async function becomes(session: DrivenSession, status: SessionStatus): Promise<void> {
-  await vi.waitUntil(async () => (await session.state()).status === status, patience);
+  await vi.waitUntil(async () => (await session.state()).status === status, pollOptions);
 }
 
 describe.each(runtimes)("in %s", (runtime) => {

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { longTest } from "../support/long-test.ts";
 import { playwright, puppeteer, runWhole } from "./whole-client.ts";
 
 const mib = 2 ** 20;
 
-let scene: LendScene;
+let scene: CdpScene;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

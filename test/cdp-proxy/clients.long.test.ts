@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type CdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { blocksOf } from "../support/guide-blocks.ts";
 import { cdpUse, devtoolsMcp, playwright, puppeteer, runWhole } from "./whole-client.ts";
 
@@ -15,13 +15,13 @@ const longestSent = 50_000_000;
 
 let directory: string;
 let python: string;
-let scene: LendScene;
+let scene: CdpScene;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pilothouse-cdp-use-"));
   python = join(directory, "bin", "python");
   await run("python3", ["-m", "venv", directory]);
   await run(join(directory, "bin", "pip"), ["install", "--quiet", "--disable-pip-version-check", "cdp-use==1.4.5"]);
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 300_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
-import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type CdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { type Asked, LlmProvider, type Said } from "../support/llm-provider.ts";
 import { McpClient } from "../support/mcp-client.ts";
 import { toolPrograms } from "./tool-programs.ts";
@@ -15,7 +15,7 @@ const packages = {
 };
 
 let workshop: Workshop;
-let scene: LendScene;
+let scene: CdpScene;
 let provider: LlmProvider;
 beforeAll(async () => {
   workshop = await openWorkshop("venv/bin");
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await run("python3", "-m", "venv", "venv");
   await run("pip", "install", "--quiet", "--disable-pip-version-check", ...packages.pip);
   provider = await new LlmProvider().start();
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 900_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();

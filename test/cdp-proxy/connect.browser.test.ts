@@ -5,14 +5,14 @@ import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { admin } from "../support/admin.ts";
-import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { longTest } from "../support/long-test.ts";
 import { restClient } from "../support/rest.ts";
 import { connectOften } from "./connect-often.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
-import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let session: string;
 /** Session to which only one test connects. */
 let other: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   [session, other] = await Promise.all([scene.open(), scene.open()]);
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

@@ -1,16 +1,16 @@
 import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";
 import { longTest } from "../support/long-test.ts";
 import { McpClient } from "../support/mcp-client.ts";
 
 const run = promisify(execFile);
 
-let scene: LendScene;
+let scene: CdpScene;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 

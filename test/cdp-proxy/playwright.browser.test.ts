@@ -1,13 +1,13 @@
 import { chromium } from "playwright";
 import { connect as connectPuppeteer, type Page } from "puppeteer-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { runtimes } from "../support/runtimes.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let session: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

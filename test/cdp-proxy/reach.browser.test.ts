@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, borrowCdpScene, type CdpMessage, type CdpScene } from "../support/cdp-proxy-scene.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 /** Path of the session that tests share. */
 let session: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

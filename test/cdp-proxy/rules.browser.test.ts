@@ -1,11 +1,11 @@
 import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, borrowCdpScene, type CdpMessage, type CdpScene } from "../support/cdp-proxy-scene.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let session: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

@@ -1,13 +1,13 @@
 import { chromium } from "playwright";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 /** Path of a session that shows the form. */
 let session: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

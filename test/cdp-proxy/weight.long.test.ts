@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { BareClient, type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, type CdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 
 const mib = 2 ** 20;
 
-let scene: LendScene;
+let scene: CdpScene;
 let session: string;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await startCdpScene();
   session = await scene.open();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/form.html") });
 });

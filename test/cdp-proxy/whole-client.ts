@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { LendScene } from "../support/cdp-proxy-scene.ts";
+import type { CdpScene } from "../support/cdp-proxy-scene.ts";
 import { recordCdp } from "../support/cdp-recorder.ts";
 import { type Deeds, runOutside } from "../support/outside-client.ts";
 import { type ClientName, methodsOf } from "./client-methods.ts";
@@ -40,7 +40,7 @@ export const cdpUse = (python: string): WholeClient => ({
  * Runs a client on one page of a session while REST taps continuously on another page, and then kills the client.
  * Expects the client to leave no trace in the session.
  */
-export async function runWhole(scene: LendScene, runtime: string, client: WholeClient): Promise<void> {
+export async function runWhole(scene: CdpScene, runtime: string, client: WholeClient): Promise<void> {
   const session = await scene.open({ runtime });
   const drive = async (action: object, page_id?: string) => {
     const { status, body } = await scene.rest(`${session}/interact`, { action, page_id, timeout_ms: 20_000 });
@@ -99,7 +99,7 @@ export async function runWhole(scene: LendScene, runtime: string, client: WholeC
 }
 
 /** Creates a file for the page: a large local file if the client sends it, otherwise a file of the session. */
-async function makeFile(scene: LendScene, session: string, bytes: number | undefined) {
+async function makeFile(scene: CdpScene, session: string, bytes: number | undefined) {
   const name = bytes === undefined ? "notes.txt" : "large.bin";
   const content = Buffer.alloc(bytes ?? 1_000, "content of a file ");
   // Unread if the session has the file. chrome-devtools-mcp accepts only paths in the temporary directory.

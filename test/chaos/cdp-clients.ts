@@ -21,7 +21,7 @@ export function cdpClientTests(doomedOf: () => DoomedService): void {
   }
 
   /** Creates a session with two clients attached to its page. One of them has paused all new pages. */
-  async function lendTwice(runtime = "headless-shell") {
+  async function connectTwice(runtime = "headless-shell") {
     const session = await doomed.create({ runtime });
     const url = await addressOf(session);
     const clients = [await connect(url), await connect(url)];
@@ -53,7 +53,7 @@ export function cdpClientTests(doomedOf: () => DoomedService): void {
   }
 
   test("clients of a killed gateway are disconnected and can reconnect to the session through the next one", async () => {
-    const { session, url, clients } = await lendTwice();
+    const { session, url, clients } = await connectTwice();
     await doomed.replaceSupervisor();
     const cut = { code: 1006, reason: "" };
     expect(await endsOf(clients)).toEqual([cut, cut]);
@@ -70,7 +70,7 @@ export function cdpClientTests(doomedOf: () => DoomedService): void {
   test.each(["headless-shell", "chromium"])(
     "clients of a killed %s are notified that the session has ended",
     async (runtime) => {
-      const { session, url, clients } = await lendTwice(runtime);
+      const { session, url, clients } = await connectTwice(runtime);
       const unanswered = clients.map((client) => client.send("Target.getTargets", {}, "none").then(String, String));
       await doomed.kill(doomed.browserOfSession(runtime).pid);
       const ended = { code: 1000, reason: "session-destroyed" };
@@ -83,7 +83,7 @@ export function cdpClientTests(doomedOf: () => DoomedService): void {
   );
 
   test("clients of a killed worker are notified that the session has ended", async () => {
-    const { session, url, clients } = await lendTwice();
+    const { session, url, clients } = await connectTwice();
     const { browsers, workerPid } = doomed;
     await doomed.kill(workerPid);
     const ended = { code: 1000, reason: "session-destroyed" };

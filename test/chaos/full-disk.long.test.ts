@@ -13,7 +13,7 @@ const recovery = 60_000;
 const longerThanALease = 10_000;
 
 /** Number of sessions that fit into the allocated pages of the database. */
-const patience = 200;
+const maxUses = 200;
 
 test("a full disk fails writes with an error, ends no session, and recovers when space is freed", async () => {
   const disk = mountSmallDisk(size);
@@ -34,7 +34,7 @@ test("a full disk fails writes with an error, ends no session, and recovers when
     return ended === 204 ? undefined : { status: ended, type: fault.type };
   };
   let failed: Awaited<ReturnType<typeof useOne>>;
-  for (let left = patience; left > 0 && !failed; left -= 1) failed = await useOne();
+  for (let left = maxUses; left > 0 && !failed; left -= 1) failed = await useOne();
   // Earlier creates may have used all slots, whose release cannot be stored.
   expect([failed?.status, failed?.type]).toEqual(
     failed?.status === 503

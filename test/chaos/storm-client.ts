@@ -4,7 +4,7 @@ import type { FixtureSite } from "../support/fixture-site.ts";
 import type { Answer } from "../support/rest.ts";
 
 /** Milliseconds for which a client retries, and between retries. */
-const patience = 60_000;
+const timeout = 60_000;
 const between = 250;
 
 /** Milliseconds for which a client views a page. */
@@ -59,7 +59,7 @@ export class StormClient {
     body?: object,
     init?: RequestInit,
   ): Promise<Answer | undefined> {
-    const deadline = performance.now() + patience;
+    const deadline = performance.now() + timeout;
     while (performance.now() < deadline) {
       const answer = await this.#ask(what, path, body, init);
       if (answer && wanted.includes(answer.status)) return answer;
@@ -72,7 +72,7 @@ export class StormClient {
   async #ask(what: string, path: string, body?: object, init?: RequestInit): Promise<Answer | undefined> {
     this.#turn += 1;
     const gateway = this.#deployment.gateway(this.#turn % this.#deployment.gateways.length);
-    const signal = AbortSignal.timeout(patience);
+    const signal = AbortSignal.timeout(timeout);
     const answer = await gateway.rest(path, body, { ...init, signal }).catch(() => undefined);
     const slug = answer && answer.status >= 400 ? ` ${String(answer.body.type).split("/").at(-1)}` : "";
     this.#count(`${what}: ${answer ? `${answer.status}${slug}` : "no answer"}`);

@@ -5,15 +5,15 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { McpClient } from "../support/mcp-client.ts";
 import { createHome, jsonOf, readCli, runCli, runInProcess, startCli } from "./program.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let env: { PILOTHOUSE_URL: string; PILOTHOUSE_API_KEY: string };
 
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   env = { PILOTHOUSE_URL: scene.service.url, PILOTHOUSE_API_KEY: scene.service.key };
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());

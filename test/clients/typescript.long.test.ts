@@ -1,7 +1,7 @@
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type CdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { journeyResult, openWorkshop, type Workshop } from "./generated-client.ts";
 
 const compiler = join(import.meta.dirname, "../../node_modules/typescript/bin/tsc");
@@ -78,14 +78,14 @@ export async function journey(baseUrl: string, key: string) {
 } as const;
 
 let workshop: Workshop;
-let scene: LendScene | undefined;
+let scene: CdpScene | undefined;
 
 // The generators have their own package: they require TypeScript 5, and the project has TypeScript 7.
 beforeAll(async () => {
   workshop = await openWorkshop("node_modules/.bin");
   await cp(join(import.meta.dirname, "generator"), workshop.directory, { recursive: true });
   await workshop.run("npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund");
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 180_000);
 
 afterAll(async () => {

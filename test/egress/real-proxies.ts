@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { OwnLendScene } from "../support/cdp-proxy-scene.ts";
+import type { OwnCdpScene } from "../support/cdp-proxy-scene.ts";
 import { freePorts } from "../support/free-port.ts";
 import {
   type Certificate,
@@ -18,8 +18,8 @@ import type { Answer } from "../support/rest.ts";
  * Sessions behind real proxies. The service is new, trusts the certificate, checks proxies by the scene's site, and has
  * two slots.
  */
-export function realProxyTests(sceneOf: () => OwnLendScene, certificateOf: () => Certificate): void {
-  let scene: OwnLendScene;
+export function realProxyTests(sceneOf: () => OwnCdpScene, certificateOf: () => Certificate): void {
+  let scene: OwnCdpScene;
   let hole: Server;
   let closed: number;
   let swallowed: Promise<Answer[]>;

@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 
 /** Events are numbered within a second even without a notification. */
-const patiently = { timeout: 10_000 };
+const pollOptions = { timeout: 10_000 };
 
 const append = (tx: Tx, subject: string) =>
   events.append(
@@ -89,10 +89,10 @@ test("delivers events that are committed long after they were written", async ()
   const commit = await openTransaction((tx) => append(tx, "late"));
   await database.db.transaction((tx) => append(tx, "early"));
   const subjects = async () => (await readEvents(database.db, 0n, 1_000)).map(({ subject }) => subject);
-  await expect.poll(subjects, patiently).toContain("early");
+  await expect.poll(subjects, pollOptions).toContain("early");
   expect(await subjects()).not.toContain("late");
   await commit();
-  await expect.poll(async () => (await subjects()).at(-1), patiently).toBe("late");
+  await expect.poll(async () => (await subjects()).at(-1), pollOptions).toBe("late");
 });
 
 test("follows from now on, without events committed just before", async () => {
@@ -137,7 +137,7 @@ test("delivers all events in order if PostgreSQL was unavailable when the reader
     return (await rows.where("number", "is not", null).orderBy("number").execute()).map(({ id }) => id);
   };
   for (let count = 0; count < 2; count += 1) await database.db.transaction((tx) => append(tx, "away"));
-  await expect.poll(written, patiently).toHaveLength(2);
+  await expect.poll(written, pollOptions).toHaveLength(2);
   let failures = 1;
   const named: typeof database.db.named = (statement, values) => {
     if (statement.name !== "events-of-subject" || failures === 0) return database.db.named(statement, values);
@@ -174,7 +174,9 @@ test("numbers and delivers within a second the events that a dead gateway left u
 
 test("delivers each event to one consumer at a time, once, and again after a failure", async () => {
   for (const subject of ["c1", "c2", "c3"]) await database.db.transaction((tx) => append(tx, subject));
-  await expect.poll(() => readEvents(database.db, 0n, 1_000).then((all) => all.at(-1)?.subject), patiently).toBe("c3");
+  await expect
+    .poll(() => readEvents(database.db, 0n, 1_000).then((all) => all.at(-1)?.subject), pollOptions)
+    .toBe("c3");
   const all = (await readEvents(database.db, 0n, 1_000)).map(({ id }) => id);
   const taken: string[] = [];
   const take = (fails = false) =>
@@ -194,7 +196,7 @@ test("deletes events after 30 days in bounded batches and keeps the positions of
     select 'evt_old' || n, ${accountId}, 'session.live', 'old', '{}', now() - interval '30 days 1 minute'
     from generate_series(1, 2500) n`.execute(database.db.sql);
   await database.db.transaction((tx) => append(tx, "young"));
-  await expect.poll(() => readLastNumber(database.db), patiently).toBe(end + 2_501n);
+  await expect.poll(() => readLastNumber(database.db), pollOptions).toBe(end + 2_501n);
   await sql`update events set created_at = now() - interval '30 days' + interval '1 minute'
     where subject = 'young'`.execute(database.db.sql);
   // Also expires the events of the previous tests.

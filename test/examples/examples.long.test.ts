@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
 import { installWheel } from "../sdk/python-package.ts";
 import { packSdk } from "../sdk/typescript-package.ts";
-import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { freePorts } from "../support/free-port.ts";
 import { openLink, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
@@ -54,7 +54,7 @@ type Example = keyof (typeof languages)["typescript"]["files"];
 
 let provider: LlmProvider;
 let site: ExampleSite;
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let receiverPort: number;
 const projects = new Map<Language, Workshop>();
 
@@ -81,7 +81,7 @@ beforeAll(async () => {
   [provider, site] = await Promise.all([new LlmProvider().start(), new ExampleSite().start()]);
   receiverPort = (await freePorts("RECEIVER")).RECEIVER;
   const allowed = { EGRESS_ALLOW: site.host, WEBHOOK_ALLOW: `127.0.0.1:${receiverPort}` };
-  scene = await startLendScene({ ...provider.env, ...allowed });
+  scene = await startCdpScene({ ...provider.env, ...allowed });
 }, 600_000);
 
 afterAll(async () => {

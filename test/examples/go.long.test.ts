@@ -2,7 +2,7 @@ import { cp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
-import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { go } from "../support/livekit-build.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -11,7 +11,7 @@ const plugins = [
   "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1",
 ];
 
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let workshop: Workshop;
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
   for (const folder of ["examples/go", "proto"]) {
     await cp(join(root, folder), join(workshop.directory, folder), { recursive: true });
   }
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 600_000);
 
 afterAll(async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
 import { installWheel, type PythonPackage } from "../sdk/python-package.ts";
 import { packSdk } from "../sdk/typescript-package.ts";
-import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 import { ExampleSite } from "./example-site.ts";
 
@@ -13,7 +13,7 @@ const examples = join(root, "examples/integrations");
 
 let provider: LlmProvider;
 let site: ExampleSite;
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let node: Workshop;
 let python: PythonPackage;
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   python = await installWheel("--requirement", join(examples, "requirements.txt"));
   await cp(examples, python.directory, { recursive: true });
   [provider, site] = await Promise.all([new LlmProvider().start(), new ExampleSite().start()]);
-  scene = await startLendScene({ EGRESS_ALLOW: site.host });
+  scene = await startCdpScene({ EGRESS_ALLOW: site.host });
 }, 1_200_000);
 
 afterAll(async () => {

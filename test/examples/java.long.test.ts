@@ -2,11 +2,11 @@ import { cp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
-import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let workshop: Workshop;
 
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeAll(async () => {
   for (const folder of ["examples/java/pom.xml", "examples/java/src", "proto"]) {
     await cp(join(root, folder), join(workshop.directory, folder), { recursive: true });
   }
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 600_000);
 
 afterAll(async () => {

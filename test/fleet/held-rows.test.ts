@@ -28,7 +28,7 @@ async function whileHeld(run: (tx: Tx) => Promise<void>): Promise<void> {
   });
 }
 
-const patience = { timeout: 15_000 };
+const pollOptions = { timeout: 15_000 };
 
 /** PostgreSQL ends our transactions after 3 s without a statement. */
 const keepOpen = (tx: Tx) => tx.named({ name: "test-keep-open", text: "select 1" }, []);
@@ -52,7 +52,7 @@ test("a transaction that holds a worker, a session and its account delays neithe
       await keepOpen(tx);
       return (await times()).swept_at.getTime();
     };
-    await expect.poll(sweptAt, patience).toBeGreaterThan(before.swept_at.getTime());
+    await expect.poll(sweptAt, pollOptions).toBeGreaterThan(before.swept_at.getTime());
   });
   expect([await statusOf(held), await statusOf(free)]).toEqual(["live", "live"]);
 });
@@ -69,10 +69,10 @@ test("a session that is held when its worker is lost is ended by a later sweep",
         .execute();
       return statusOf(free);
     };
-    await expect.poll(expireAndLook, patience).toBe("errored");
+    await expect.poll(expireAndLook, pollOptions).toBe("errored");
     expect(await statusOf(held)).toBe("live");
   });
-  await expect.poll(() => statusOf(held), patience).toBe("errored");
+  await expect.poll(() => statusOf(held), pollOptions).toBe("errored");
   const reasons = await running.app.db.sql.selectFrom("sessions").select(["ended_reason", "slot_held"]).execute();
   expect(reasons).toEqual(Array(2).fill({ ended_reason: "worker_lost", slot_held: false }));
 });

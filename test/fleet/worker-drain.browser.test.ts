@@ -18,7 +18,7 @@ import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
 /** Milliseconds for an operation that takes a second on an idle machine. */
-const patience = 30_000;
+const timeout = 30_000;
 
 interface Scene {
   readonly running: SessionsApp;
@@ -60,7 +60,7 @@ async function drainOne(
     ({ id } = await begin());
     return id;
   };
-  await expect.poll(() => tryOnce().catch(() => ""), { timeout: patience }).not.toBe("");
+  await expect.poll(() => tryOnce().catch(() => ""), { timeout }).not.toBe("");
   const told = new Map<string, unknown>();
   const listening = new AbortController();
   stack.defer(() => listening.abort());
@@ -75,7 +75,7 @@ async function drainOne(
   else worker.signal("SIGTERM");
   const drains = async () =>
     (await app.db.sql.selectFrom("worker_leases").select("draining").executeTakeFirst())?.draining;
-  await expect.poll(drains, { timeout: patience, interval: 20 }).toBe(true);
+  await expect.poll(drains, { timeout, interval: 20 }).toBe(true);
   return {
     running,
     id,
@@ -108,9 +108,9 @@ test("a worker that drains takes no new session, keeps its lease, and ends with 
   await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
   const before = await leaseUntil();
   // Two heartbeats later.
-  await expect.poll(async () => (await leaseUntil()) - before, { timeout: patience }).toBeGreaterThan(3_000);
+  await expect.poll(async () => (await leaseUntil()) - before, { timeout }).toBeGreaterThan(3_000);
   await expect
-    .poll(() => told.get("session.ending_soon"), { timeout: patience })
+    .poll(() => told.get("session.ending_soon"), { timeout })
     .toEqual({ session_id: expect.any(String), ended_reason: "worker_drained", ends_at: expect.any(String) });
   await state();
   expect(isAlive(worker.pid)).toBe(true);
@@ -149,7 +149,7 @@ longTest(
     await using stack = new AsyncDisposableStack();
     const { running, worker, controlLog, create: begin, state, destroy, row } = await drainOne(600, stack, "operator");
     await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
-    await expect.poll(() => worker.output(), { timeout: patience }).toContain("drain requested");
+    await expect.poll(() => worker.output(), { timeout }).toContain("drain requested");
     expect(await listWorkers(running)).toMatchObject([{ state: "draining", slots: 4, held: 1 }]);
     worker.signal("SIGTERM");
     await state();

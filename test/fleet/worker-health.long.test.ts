@@ -10,7 +10,7 @@ import { startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
 /** Milliseconds for an operation that takes a second on an idle machine. */
-const patience = { timeout: 30_000 };
+const pollOptions = { timeout: 30_000 };
 
 test("a worker reports its isolation and is not ready while it cannot launch browsers and has no session", async () => {
   await using running = await startSessionsApp();
@@ -39,7 +39,7 @@ test("a worker reports its isolation and is not ready while it cannot launch bro
       .select(["isolation", "unsandboxed", "launches_fail", "release"])
       .executeTakeFirst();
 
-  await expect.poll(readiness, patience).toBe(200);
+  await expect.poll(readiness, pollOptions).toBe(200);
   expect(await (await ask("/healthz")).text()).toBe(
     `ok\nrelease ${releaseVersion}\nisolation flags\nbrowser sandbox off\n`,
   );
@@ -55,12 +55,12 @@ test("a worker reports its isolation and is not ready while it cannot launch bro
   const call = await running.caller();
   const begin = () => sessions.create(call(), create(CreateSessionRequestSchema, {}));
   const { id } = await begin();
-  await expect.poll(row, patience).toMatchObject({ launches_fail: true });
+  await expect.poll(row, pollOptions).toMatchObject({ launches_fail: true });
   expect(await readiness()).toBe(200);
   const failure = { slug: "driver-error", extensions: { launch_failed: true } };
   await expect(begin()).rejects.toMatchObject(failure);
   await sessions.destroy(call(), create(DestroySessionRequestSchema, { id }));
-  await expect.poll(readiness, patience).toBe(503);
+  await expect.poll(readiness, pollOptions).toBe(503);
   await rm(fault);
-  await expect.poll(readiness, patience).toBe(200);
+  await expect.poll(readiness, pollOptions).toBe(200);
 }, 120_000);

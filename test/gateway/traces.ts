@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "vitest";
-import type { OwnLendScene } from "../support/cdp-proxy-scene.ts";
+import type { OwnCdpScene } from "../support/cdp-proxy-scene.ts";
 import type { LlmProvider } from "../support/llm-provider.ts";
 import { longTest, withLong } from "../support/long-test.ts";
 import type { OtlpReceiver, ReceivedSpan } from "../support/otlp-receiver.ts";
@@ -10,7 +10,7 @@ const collectorKey = "collector-key-x7";
 
 /** Service that exports its traces to a receiver, by the variables of `tracesTo`. */
 export interface TracedScene {
-  readonly scene: OwnLendScene;
+  readonly scene: OwnCdpScene;
   readonly provider: LlmProvider;
   readonly receiver: OtlpReceiver;
 }
@@ -39,7 +39,7 @@ function pathTo(span: ReceivedSpan | undefined, spans: readonly ReceivedSpan[]):
 export function traceTests(tracedOf: () => TracedScene): void {
   let provider: LlmProvider;
   let receiver: OtlpReceiver;
-  let scene: OwnLendScene;
+  let scene: OwnCdpScene;
   beforeAll(() => {
     ({ provider, receiver, scene } = tracedOf());
   });

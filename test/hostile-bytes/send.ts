@@ -10,8 +10,8 @@ import type { EntryPoint } from "./world.ts";
 /** Milliseconds to wait for a response before the next step. */
 const answerMs = 1_000;
 
-/** Sends a case to a port and returns the response. A response ends after `patienceMs` without a byte. */
-export async function send(entryPoint: EntryPoint, { steps, leave }: Case, patienceMs: number): Promise<Buffer> {
+/** Sends a case to a port and returns the response. A response ends after `timeoutMs` without a byte. */
+export async function send(entryPoint: EntryPoint, { steps, leave }: Case, timeoutMs: number): Promise<Buffer> {
   const socket = entryPoint.open();
   const received: Buffer[] = [];
   let changedAt = performance.now();
@@ -34,8 +34,8 @@ export async function send(entryPoint: EntryPoint, { steps, leave }: Case, patie
   changedAt = performance.now();
   if (leave === "end") socket.end();
   if (leave !== "reset") {
-    const isQuiet = () => isOver || performance.now() - changedAt > patienceMs;
-    await waitUntil(isQuiet, { timeout: 20 * patienceMs, every: 2 });
+    const isQuiet = () => isOver || performance.now() - changedAt > timeoutMs;
+    await waitUntil(isQuiet, { timeout: 20 * timeoutMs, every: 2 });
   }
   // Neither TLS nor a Unix socket can be reset.
   if (

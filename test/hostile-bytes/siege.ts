@@ -11,7 +11,7 @@ export interface Shot {
 
 const atOnce = 32;
 /** Milliseconds without a byte after which a response has ended. */
-const patienceMs = 40;
+const timeoutMs = 40;
 const shrinkTries = 24;
 
 /** Sends cases to all processes and checks their state. */
@@ -43,7 +43,7 @@ export class Siege {
       Array.from({ length: atOnce }, async () => {
         for (let shot = left.pop(); shot; shot = left.pop()) {
           this.counts[shot.entryPoint.name] = (this.counts[shot.entryPoint.name] ?? 0) + 1;
-          answers.push(await send(shot.entryPoint, shot.sent, patienceMs));
+          answers.push(await send(shot.entryPoint, shot.sent, timeoutMs));
         }
       }),
     );

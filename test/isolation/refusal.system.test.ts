@@ -6,7 +6,7 @@ import { makeDataDirectory } from "../support/database.ts";
 import { isRoot, withoutCapability, withoutNamespaces } from "./world.ts";
 
 /** Milliseconds for all startup checks of a worker, which take 2 s on an idle machine. */
-const patience = 60_000;
+const timeout = 60_000;
 
 /** Runs a worker by a wrapper command until it exits. Without a gateway it would otherwise run forever. */
 async function runWorker(behind: readonly string[], env: Record<string, string> = {}) {
@@ -21,7 +21,7 @@ async function runWorker(behind: readonly string[], env: Record<string, string> 
     WORKER_SLOTS: "1",
   };
   const [command = "", ...parameters] = [...behind, process.execPath, "workers/main.ts"];
-  const options = { env: { ...process.env, ...own, ...env }, timeout: patience };
+  const options = { env: { ...process.env, ...own, ...env }, timeout };
   const { promise, resolve } = Promise.withResolvers<{ status: unknown; said: string }>();
   execFile(command, parameters, options, (error, _output, said) => resolve({ status: error?.code, said }));
   return promise;
@@ -58,5 +58,5 @@ test.each(isRoot ? [...refusals, ...refusalsOfRoot] : refusals)(
     expect(said).toContain("CAP_SYS_CHROOT");
     expect(said.match(/does not start/g)).toHaveLength(1);
   },
-  patience,
+  timeout,
 );

@@ -11,7 +11,7 @@ import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-tes
 const mib = 2 ** 20;
 
 /** Milliseconds for a page to exceed a limit and for the worker to detect it. */
-const patience = 20_000;
+const timeout = 20_000;
 
 /** Low enough to be exceeded quickly, and high enough for full Chromium. */
 const bounds = { memoryBytes: 700 * mib, tasks: 280, diskBytes: 96 * mib };
@@ -56,10 +56,10 @@ test.for(
     await session.navigate({ url: site.url(path), waitUntil: WaitUntil.COMMIT });
     const endOf = () => worker.happenings.find(({ sessionId }) => sessionId === session.placement.sessionId)?.event;
     await expect
-      .poll(endOf, { timeout: patience })
+      .poll(endOf, { timeout })
       .toEqual({ case: "ended", value: { reason: SessionEndedReason.CRASHED, detail: expect.stringMatching(detail) } });
     await expect(session.state()).rejects.toMatchObject({ slug: "session-destroyed" });
-    await expect.poll(() => browsers().length, { timeout: patience }).toBe(before);
+    await expect.poll(() => browsers().length, { timeout }).toBe(before);
     expect(await bystander.navigate({ url: site.url("/plain.html") })).toMatchObject({ httpStatus: 200 });
   },
 );
@@ -71,14 +71,14 @@ test("page storage and session files share the disk limit", { timeout: 60_000 },
   const endOf = () => worker.happenings.find(({ sessionId }) => sessionId === session.placement.sessionId)?.event;
   const detail = expect.stringMatching(/exceeded its bound of 96 MiB on disk: it used \d+ MiB$/);
   await expect
-    .poll(endOf, { timeout: patience })
+    .poll(endOf, { timeout })
     .toEqual({ case: "ended", value: { reason: SessionEndedReason.CRASHED, detail } });
 });
 
 test("sessions within their limits continue", async () => {
   const session = await worker.open({ runtime: "chromium" });
   await session.navigate({ url: site.url("/eat.html?megabytes=64") });
-  await expect.poll(async () => (await session.state()).title, { timeout: patience }).toBe("Full");
+  await expect.poll(async () => (await session.state()).title, { timeout }).toBe("Full");
   const seen = worker.happenings.map(({ sessionId }) => sessionId);
   expect(seen).not.toContain(session.placement.sessionId);
   expect(seen).not.toContain(bystander.placement.sessionId);

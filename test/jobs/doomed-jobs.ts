@@ -25,7 +25,7 @@ export interface Ordeal {
 }
 
 /** Milliseconds for the whole run. */
-const patience = 240_000;
+const timeout = 240_000;
 
 /** Runs jobs in two processes, which are killed and replaced in turn. Expects that only kills repeat jobs. */
 export async function goThrough({ jobs, queues, kills }: Ordeal): Promise<{ repeated: number; seconds: number }> {
@@ -51,14 +51,14 @@ export async function goThrough({ jobs, queues, kills }: Ordeal): Promise<{ repe
     );
     for (let kill = 1; kill <= kills; kill += 1) {
       const share = (jobs * kill) / (kills + 2);
-      expect(await waitUntil(async () => (await done()).length >= share, { timeout: patience, every: 20 })).toBe(true);
+      expect(await waitUntil(async () => (await done()).length >= share, { timeout, every: 20 })).toBe(true);
       const victim = processes.shift();
       if (victim) killed.push(await end(victim));
       processes.push(await startDoomed(url, file));
     }
     await adding;
     const left = async () => (await db.sql.selectFrom("jobs").select("id").limit(1).execute()).length;
-    expect(await waitUntil(async () => (await left()) === 0, { timeout: patience, every: 100 })).toBe(true);
+    expect(await waitUntil(async () => (await left()) === 0, { timeout, every: 100 })).toBe(true);
     const seconds = (performance.now() - begin) / 1_000;
     const runs = Map.groupBy(await done(), ([, number]) => number);
     expect(runs.size).toBe(jobs);

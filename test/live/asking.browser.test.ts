@@ -2,25 +2,25 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { noise } from "../support/fixture-site.ts";
 import { LiveClient, type LiveMessage } from "../support/live-client.ts";
 import { handBack, type LiveViewer, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { runtimes } from "../support/runtimes.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let browser: Browser;
 
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
+  [scene, browser] = await Promise.all([borrowCdpScene(), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();
   await scene?.[Symbol.asyncDispose]();
 }, 60_000);
 
-const patient = { timeout: 20_000 };
+const pollOptions = { timeout: 20_000 };
 
 /** Opens a session. */
 async function open(request: object = {}) {
@@ -50,7 +50,7 @@ async function join(opened: Opened, name: string, control = true): Promise<LiveV
   const viewer = await openLink(browser, await opened.link(name, control));
   // With a listener, the browser leaves file choosers to the test.
   viewer.page.on("filechooser", () => undefined);
-  await expect.poll(() => viewer.page.locator("canvas").getAttribute("data-sequence"), patient).not.toBe(null);
+  await expect.poll(() => viewer.page.locator("canvas").getAttribute("data-sequence"), pollOptions).not.toBe(null);
   return viewer;
 }
 
@@ -120,12 +120,12 @@ const asks = (page: Page, text: string | RegExp) =>
           .filter({ visible: true })
           .textContent({ timeout: 1_000 })
           .catch(() => ""),
-      patient,
+      pollOptions,
     )
     .toMatch(text);
 const titled = (opened: Opened, title: string | RegExp) =>
-  expect.poll(async () => (await opened.state()).title, patient).toMatch(title);
-const asksNothing = (page: Page) => expect.poll(() => panel(page).isVisible(), patient).toBe(false);
+  expect.poll(async () => (await opened.state()).title, pollOptions).toMatch(title);
+const asksNothing = (page: Page) => expect.poll(() => panel(page).isVisible(), pollOptions).toBe(false);
 
 test.each(runtimes)(
   "the viewer in control of %s answers its dialogs by mouse and by keyboard",
@@ -161,7 +161,7 @@ test.each(runtimes)(
     await page.keyboard.press("Enter");
     await titled(opened, "alerted");
     // The page receives keys again.
-    await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id), pollOptions).toBe("keys");
   },
   90_000,
 );
@@ -256,7 +256,7 @@ test("a page that opens dialogs endlessly, or with megabytes of text, cannot blo
   await titled(opened, "huge 1000");
   // A dialog whose text is too long blocks only its page, which can be closed.
   await clickOn(page, "too-huge");
-  await expect.poll(async () => (await opened.state()).loading, patient).toBe(true);
+  await expect.poll(async () => (await opened.state()).loading, pollOptions).toBe(true);
   await page.getByRole("button", { name: "Close huge" }).click();
   await says(page, "title", "Untitled page");
 }, 90_000);
@@ -285,7 +285,7 @@ test.each(runtimes)(
     await asksNothing(page);
     expect(await opened.dialogs()).toMatchObject([{ kind: "file_chooser", answer: "accepted" }]);
     // The page receives keys again.
-    await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id), pollOptions).toBe("keys");
 
     await clickOn(page, "files");
     await asks(page, "asks you for files.");
@@ -319,7 +319,7 @@ test.each(runtimes)(
     const button = await windowPoint(page, { x: 710, y: 410 });
     await page.mouse.click(button.x, button.y);
     await says(page, "title", "Asking");
-    await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
+    await expect.poll(async () => (await opened.state()).loading, pollOptions).toBe(false);
     await clickOn(page, "file");
     await asks(page, "Asking asks you for a file.");
     await choose(page, [{ name: "b.txt", buffer: Buffer.from("abcd") }]);
@@ -346,7 +346,7 @@ test("the viewer in control may decline a file, and a request ends with its docu
   await asksNothing(page);
   await titled(opened, "Asking");
   // The title is set before the page's elements exist.
-  await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
+  await expect.poll(async () => (await opened.state()).loading, pollOptions).toBe(false);
   await clickOn(page, "files");
   await asks(page, "asks you for files");
   await handBack(page);
@@ -433,7 +433,7 @@ test.each(runtimes)(
     await list.getByRole("option", { name: "Poland" }).click();
     await titled(opened, "input true Poland, change true Poland");
     await asksNothing(page);
-    await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id), pollOptions).toBe("keys");
 
     // The list has the focus in the page, and then in the panel.
     await page.keyboard.press("Space");
@@ -471,7 +471,7 @@ test.each(runtimes)(
   async (runtime) => {
     const { page } = await control("/asking.html", runtime);
     const list = page.getByRole("list", { name: "Downloads" });
-    const offers = (text: string) => expect.poll(() => list.allTextContents(), patient).toEqual([text]);
+    const offers = (text: string) => expect.poll(() => list.allTextContents(), pollOptions).toEqual([text]);
     await clickOn(page, "download");
     await offers("noise.bin, 3.0 MBSave×");
     const saving = page.waitForEvent("download");
@@ -480,11 +480,11 @@ test.each(runtimes)(
     expect(saved.suggestedFilename()).toBe("noise.bin");
     expect((await readFile(await saved.path())).equals(noise(3_000_000))).toBe(true);
     await page.getByRole("button", { name: "Dismiss noise.bin" }).press("Enter");
-    await expect.poll(() => list.isVisible(), patient).toBe(false);
+    await expect.poll(() => list.isVisible(), pollOptions).toBe(false);
     await clickOn(page, "download");
     await offers("noise (1).bin, 3.0 MBSave×");
     await handBack(page);
-    await expect.poll(() => list.isVisible(), patient).toBe(false);
+    await expect.poll(() => list.isVisible(), pollOptions).toBe(false);
   },
   60_000,
 );
@@ -493,14 +493,14 @@ test("the viewer in control opens and closes tabs by keyboard", async () => {
   const { page } = await control();
   const tabs = page.getByRole("list", { name: "Tabs" }).getByRole("button");
   await page.getByRole("button", { name: "New tab" }).press("Enter");
-  await expect.poll(() => tabs.allTextContents(), patient).toEqual(["Asking", "×", "Untitled page", "×"]);
+  await expect.poll(() => tabs.allTextContents(), pollOptions).toEqual(["Asking", "×", "Untitled page", "×"]);
   // The address field has the focus.
   await page.keyboard.type(scene.site.url("/form.html"));
   await page.keyboard.press("Enter");
   await says(page, "title", "Form");
   await page.getByRole("button", { name: "Close Form" }).press("Enter");
   await says(page, "title", "Asking");
-  await expect.poll(() => tabs.allTextContents(), patient).toEqual(["Asking", "×"]);
+  await expect.poll(() => tabs.allTextContents(), pollOptions).toEqual(["Asking", "×"]);
 }, 60_000);
 
 test("a closed page withdraws its dialogs, and a session with an open dialog ends", async () => {

@@ -1,13 +1,13 @@
 import type { Browser } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let browser: Browser;
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
+  [scene, browser] = await Promise.all([borrowCdpScene(), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();

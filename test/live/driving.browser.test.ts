@@ -1,18 +1,18 @@
 import type { Browser, BrowserContextOptions, CDPSession, Page } from "playwright";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { InputSite } from "../support/input-site.ts";
 import { handBack, type LiveViewer, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
 let site: InputSite;
-let scene: LendScene;
+let scene: CdpScene;
 let browser: Browser;
 let session: string;
 let link: string;
 
 beforeAll(async () => {
-  const [borrowed, launched] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
+  const [borrowed, launched] = await Promise.all([borrowCdpScene(), launchPlainBrowser()]);
   [scene, browser] = [borrowed, launched];
   site = await InputSite.start(borrowed.ports[0]);
   session = await scene.open();

@@ -1,15 +1,15 @@
 import type { Browser, Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { sees, sightsOf } from "../support/live-sights.ts";
 import { openLink, says } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { runtimes } from "../support/runtimes.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let browser: Browser;
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([borrowLendScene(), launchPlainBrowser()]);
+  [scene, browser] = await Promise.all([borrowCdpScene(), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();

@@ -33,19 +33,19 @@ test("a viewer is told to reconnect when its gateway restarts, and its page reco
   const page = await browser.newPage();
   await page.goto(link.url);
   const status = () => page.locator("#status").textContent();
-  const patient = { timeout: 30_000 };
-  await expect.poll(status, patient).toBe("Live");
+  const pollOptions = { timeout: 30_000 };
+  await expect.poll(status, pollOptions).toBe("Live");
   using viewer = await LiveClient.join(gateway.url, new URL(link.url).hash.slice(1));
   await viewer.see();
 
   await gateway.stop();
   expect(await viewer.closed).toEqual({ code: 1012, reason: "" });
-  await expect.poll(status, patient).toBe("Connecting");
+  await expect.poll(status, pollOptions).toBe("Connecting");
   // Another viewer watches through the other gateway.
   using other = await LiveClient.join(deployment.gateway(1).url, deployment.key, { session_id: session.id });
   await other.receive(({ viewers }) => viewers?.viewers.length === 1);
   await gateway.start();
-  await expect.poll(status, patient).toBe("Live");
+  await expect.poll(status, pollOptions).toBe("Live");
   await other.receive(({ viewers }) => viewers?.viewers.length === 2);
   await page.close();
 }, 120_000);

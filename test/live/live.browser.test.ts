@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { openSlowLink } from "../support/slow-link.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 /** Session for tests that do not end it. */
 let shared: string;
 /** Session without view links between tests. */
 let other: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   [shared, other] = await Promise.all([scene.open(), scene.open()]);
 }, 120_000);
 afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);

@@ -7,7 +7,7 @@ import type { Browser, Page } from "playwright";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { LiveKitSignal } from "../../workers/live/livekit-signal.ts";
-import { startLendScene } from "../support/cdp-proxy-scene.ts";
+import { startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { CertificateAuthority } from "../support/certificates.ts";
 import { Deployment } from "../support/deployment.ts";
 import { LiveClient } from "../support/live-client.ts";
@@ -34,7 +34,7 @@ beforeEach(async () => {
   if (isServed) session = await scene.openRed();
 });
 
-const patient = { timeout: 60_000 };
+const pollOptions = { timeout: 60_000 };
 const minute = 60_000;
 
 testLive(
@@ -149,7 +149,7 @@ testLive(
       await sees(ada, "blue", "video");
       await show("red");
       await Promise.all([ada, ben].map((page) => sees(page, "red", "video")));
-      await expect.poll(present, patient).toEqual(["viewer", "viewer", "worker"]);
+      await expect.poll(present, pollOptions).toEqual(["viewer", "viewer", "worker"]);
     }
   },
   240_000,
@@ -163,7 +163,7 @@ testLive(
     await Promise.all([short.page, other].map((page) => sees(page, "red", "video")));
     await says(other, "viewers", "2 watching");
     await short.page.getByText("This link has expired").waitFor({ timeout: 2 * minute });
-    await expect.poll(() => scene.present(session), patient).toEqual(["viewer", "worker"]);
+    await expect.poll(() => scene.present(session), pollOptions).toEqual(["viewer", "worker"]);
     await scene.sights.navigate(session, scene.sights.pageOf("blue"));
     await sees(other, "blue", "video");
     await short.page.reload();
@@ -253,7 +253,7 @@ testLive(
       ["video", { NODE_EXTRA_CA_CERTS: ca }],
     ] as const) {
       const media = { ...scene.server.env, LIVEKIT_URL: url, ...trust };
-      await using other = await startLendScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...media });
+      await using other = await startCdpScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...media });
       const path = await other.open({ runtime: "chromium" });
       await other.rest(`${path}/navigate`, { url: scene.sights.pageOf("red") });
       const { body: link } = await other.rest(`${path}/view-links`, {});
@@ -303,13 +303,13 @@ testLive(
     expect(await scene.rest(`${session}/view-links/${first.linkId}`, undefined, { method: "DELETE" })).toMatchObject({
       status: 204,
     });
-    await expect.poll(present, patient).toEqual(["viewer", "worker"]);
+    await expect.poll(present, pollOptions).toEqual(["viewer", "worker"]);
     await sees(second.page, "red", "video");
 
     await scene.rest(session, undefined, { method: "DELETE" });
     await says(second.page, "notice", "The session has ended");
     const names = async () => (await scene.rooms.listRooms()).map(({ name }) => name);
-    await expect.poll(names, patient).not.toContain(roomOf(session));
+    await expect.poll(names, pollOptions).not.toContain(roomOf(session));
   },
   120_000,
 );
@@ -350,7 +350,7 @@ testLive(
     await scene.rest(`/v1/api-keys/${key.id}`, undefined, { method: "DELETE" });
     await says(other, "viewers", "1 watching");
     const present = async () => (await scene.rooms.listParticipants(roomOf(session))).map(({ identity }) => identity);
-    await expect.poll(present, patient).not.toContain(token.identity);
+    await expect.poll(present, pollOptions).not.toContain(token.identity);
   },
   120_000,
 );
@@ -364,7 +364,7 @@ testLive(
     await page.context().close();
     const isAlone = async () => (await scene.rooms.listParticipants(roomOf(session)).catch(() => [])).length === 0;
     expect(await waitUntil(isAlone, { timeout: 60_000, every: 200 })).toBe(true);
-    await expect.poll(captures, patient).toBe(0);
+    await expect.poll(captures, pollOptions).toBe(0);
   },
   120_000,
 );

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { pssBytes } from "../../tools/bench/processes.ts";
 import { median } from "../../tools/bench/samples.ts";
-import { BareClient, type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { InputSite } from "../support/input-site.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { openLink, takeControl, windowPoint } from "../support/live-viewer.ts";
@@ -19,11 +19,11 @@ const minutes = Number(process.env.MINUTES ?? 10);
 /** Bytes, fewer than the slow viewer's unsent pictures in two minutes. */
 const maxGrowth = 24 * 2 ** 20;
 
-const patient = { timeout: 60_000 };
+const pollOptions = { timeout: 60_000 };
 
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 beforeAll(async () => {
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 120_000);
 afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 
@@ -82,7 +82,7 @@ testLive(
     const { body: link } = await scene.rest(`${session}/view-links`, { control: true });
     const { hash, port } = new URL(link.url);
     const { page: brisk } = await openLink(scene.browser, link.url);
-    await expect.poll(() => videoOf(brisk), patient).toBeGreaterThan(0);
+    await expect.poll(() => videoOf(brisk), pollOptions).toBeGreaterThan(0);
     await takeControl(brisk);
     const press = { times: 0, ms: [] as number[], pictureMs: [] as number[] };
     const openInControl = async () => {
@@ -95,7 +95,7 @@ testLive(
       press.ms.push(performance.now() - before);
       const seen = await videoOf(brisk);
       const since = performance.now();
-      await expect.poll(() => videoOf(brisk), { ...patient, interval: 10 }).toBeGreaterThanOrEqual(seen + 10);
+      await expect.poll(() => videoOf(brisk), { ...pollOptions, interval: 10 }).toBeGreaterThanOrEqual(seen + 10);
       press.pictureMs.push((performance.now() - since) / 10);
     };
     const figures = () => ({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { BareClient, type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { BareClient, type CdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
@@ -16,10 +16,10 @@ const sizes = [
 ];
 const schemes = ["light", "dark"] as const;
 
-let scene: LendScene;
+let scene: CdpScene;
 let browser: Browser;
 beforeAll(async () => {
-  [scene, browser] = await Promise.all([startLendScene(), launchPlainBrowser(), mkdir(pictures, { recursive: true })]);
+  [scene, browser] = await Promise.all([startCdpScene(), launchPlainBrowser(), mkdir(pictures, { recursive: true })]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();

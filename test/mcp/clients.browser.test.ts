@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 import { withLong } from "../support/long-test.ts";
 import { doTask, refOf } from "./journey.ts";
@@ -7,11 +7,11 @@ import { legacy, modern } from "./mcp-post.ts";
 import { connectBy, connectModern, type SdkClient } from "./sdk-clients.ts";
 
 let provider: LlmProvider;
-let scene: LendScene;
+let scene: CdpScene;
 let client: SdkClient;
 const connections = Object.entries(connectBy);
 beforeAll(async () => {
-  const borrowed = await borrowLendScene();
+  const borrowed = await borrowCdpScene();
   scene = borrowed;
   provider = await new LlmProvider().start(borrowed.llmPort);
   const stored = { provider: "anthropic", api_key: "good-key-x7Qa" };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
-import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type CdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { type CallTool, doTask } from "./journey.ts";
 
 /** Calls the tools named by lines of its input, with Python's client. */
@@ -38,10 +38,10 @@ asyncio.run(main())
 `;
 
 let workshop: Workshop;
-let scene: LendScene;
+let scene: CdpScene;
 beforeAll(async () => {
   workshop = await openWorkshop("venv/bin");
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 180_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();

@@ -23,7 +23,7 @@ function cacheOf(load: (key: string) => Promise<number | undefined>) {
     isUnavailable: (error) => error === "away",
     freshFor: 5,
     staleFor: 60,
-    patience: 20,
+    maxWait: 20,
     capacity: 2,
     clock: { monotonic: () => time },
   });

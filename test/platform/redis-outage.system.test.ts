@@ -18,10 +18,10 @@ const soon = { timeout: 20_000, interval: 20 };
 const request = { bucket: "global", capacity: 60, refillPerSecond: 1 };
 
 /** Milliseconds until a reply counts as missing. With 50, a busy machine would cause outages. */
-const patience = 10_000;
+const timeout = 10_000;
 
 /** Connects the parts of a gateway that use Redis, and records its log messages. */
-async function connect(options: { patience?: number } = { patience }) {
+async function connect(options: { timeout?: number } = { timeout }) {
   const said: string[] = [];
   const registry = new Registry();
   const log = createLog("info", { write: (line) => said.push(JSON.parse(line).msg) });

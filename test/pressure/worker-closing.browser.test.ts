@@ -17,7 +17,7 @@ const mib = 2 ** 20;
 const limit = 1_500 * mib;
 
 /** Milliseconds. Allows a busy machine to do the work of one second. */
-const patience = 30_000;
+const timeout = 30_000;
 
 longTest(
   "a worker in a control group closes before a page exhausts its memory, and opens again",
@@ -37,21 +37,21 @@ longTest(
     const slots = async () => /pilothouse_slots\{state="closed"\} (\d+)/.exec(await app.metrics.metrics())?.[1];
     const metrics = async () => (await fetch(`http://127.0.0.1:${INTERNAL_PORT}/metrics`)).text();
 
-    await expect.poll(() => begin().then(() => true, String), { timeout: patience }).toBe(true);
+    await expect.poll(() => begin().then(() => true, String), { timeout }).toBe(true);
     const hungry = await begin();
     const url = site.url("/eat.html?megabytes=900");
     await sessions.navigate(call(), create(NavigateRequestSchema, { id: hungry.id, url }));
-    await expect.poll(closedBy, { timeout: patience }).toBe("memory");
+    await expect.poll(closedBy, { timeout }).toBe("memory");
 
     const since = performance.now();
     await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable", retryAfter: expect.any(Number) });
     expect(performance.now() - since).toBeGreaterThanOrEqual(1_500);
-    await expect.poll(slots, { timeout: patience }).toBe("2");
+    await expect.poll(slots, { timeout }).toBe("2");
     expect(await metrics()).toMatch(/pilothouse_worker_closed\{kind="memory"\} 1/);
     expect(await metrics()).toMatch(/pilothouse_worker_pressure\{kind="memory"\} 0\.[4-9]/);
 
     await sessions.destroy(call(), create(DestroySessionRequestSchema, { id: hungry.id }));
-    await expect.poll(closedBy, { timeout: patience }).toBe(null);
+    await expect.poll(closedBy, { timeout }).toBe(null);
     await begin();
   },
   120_000,

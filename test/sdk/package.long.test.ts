@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { playgroundActions } from "../../console/pages/playground/actions.ts";
 import { typescriptSnippet } from "../../console/pages/playground/snippets.ts";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
-import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { packSdk } from "./typescript-package.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -12,7 +12,7 @@ const sdk = join(root, "sdk/typescript");
 const compiler = join(root, "node_modules/typescript/bin/tsc");
 const maxBytes = 60 * 1024;
 
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let project: Workshop;
 
 beforeAll(async () => {
@@ -21,7 +21,7 @@ beforeAll(async () => {
   expect((await stat(join(project.directory, tarball))).size).toBeLessThan(maxBytes);
   await writeFile(join(project.directory, "package.json"), '{ "type": "module", "private": true }');
   await project.run("npm", "install", `./${tarball}`, "--omit=peer", "--no-audit", "--no-fund");
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 180_000);
 
 afterAll(async () => {

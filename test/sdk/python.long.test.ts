@@ -2,19 +2,19 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { signatureHeaders } from "../../src/webhooks/webhook-signature.ts";
-import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { sectionsOf } from "../support/guide-blocks.ts";
 import { halves, installWheel, type PythonPackage } from "./python-package.ts";
 
 const sdk = join(import.meta.dirname, "../../sdk/python");
 
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let python: PythonPackage;
 
 beforeAll(async () => {
   python = await installWheel("playwright==1.65.2", "mypy==2.4.1", "langchain-core==1.8.1");
   await python.run("npm", "install", "pyright@1.1.414", "--no-audit", "--no-fund");
-  scene = await startLendScene();
+  scene = await startCdpScene();
 }, 600_000);
 
 afterAll(async () => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
 import { credentials, ExampleSite } from "../examples/example-site.ts";
-import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../support/cdp-proxy-scene.ts";
 import { packSdk } from "./typescript-package.ts";
 
 const example = "reuse-login.ts";
@@ -16,7 +16,7 @@ const runtimes = {
 } as const;
 
 let project: Workshop;
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 let site: ExampleSite;
 
 beforeAll(async () => {
@@ -26,7 +26,7 @@ beforeAll(async () => {
   await project.run("npm", "install", `./${tarball}`, ...packages, "--omit=peer", "--no-audit", "--no-fund");
   await cp(join(examples, example), join(project.directory, example));
   site = await new ExampleSite().start();
-  scene = await startLendScene({ EGRESS_ALLOW: site.host });
+  scene = await startCdpScene({ EGRESS_ALLOW: site.host });
 }, 600_000);
 
 afterAll(async () => {

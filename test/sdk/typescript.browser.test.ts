@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Pilothouse, PilothouseConnectionError, PilothouseTimeoutError } from "../../sdk/typescript/src/index.ts";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../support/cdp-proxy-scene.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 let client: Pilothouse;
 
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   client = new Pilothouse({ apiKey: scene.service.key, baseUrl: scene.service.url });
 });
 

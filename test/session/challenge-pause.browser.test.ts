@@ -4,7 +4,7 @@ import { CaptureKind, OnChallenge, SessionEndedReason, SessionStatus } from "../
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-const patience = { timeout: 15_000, interval: 50 };
+const pollOptions = { timeout: 15_000, interval: 50 };
 
 let site: FixtureSite;
 let worker: WorkerUnderTest;
@@ -46,7 +46,7 @@ const passing = { ...tap("#pass"), whilePaused: true };
 const refused = { slug: "conflict", extensions: { pause_reason: "generic" } };
 
 async function becomes(session: DrivenSession, status: SessionStatus): Promise<void> {
-  await vi.waitUntil(async () => (await session.state()).status === status, patience);
+  await vi.waitUntil(async () => (await session.state()).status === status, pollOptions);
 }
 
 function toldOf({ placement }: DrivenSession) {
@@ -99,8 +99,11 @@ describe("a session at a bot check", () => {
     expect(toldOf(idle).map((event) => event.case)).toEqual(["challengeSeen"]);
     await idle.interact(passing);
     const ended = (reason: SessionEndedReason) => ({ case: "ended", value: { reason } });
-    await vi.waitFor(() => expect(toldOf(idle).at(-1)).toMatchObject(ended(SessionEndedReason.IDLE)), patience);
-    await vi.waitFor(() => expect(toldOf(expiring).at(-1)).toMatchObject(ended(SessionEndedReason.EXPIRED)), patience);
+    await vi.waitFor(() => expect(toldOf(idle).at(-1)).toMatchObject(ended(SessionEndedReason.IDLE)), pollOptions);
+    await vi.waitFor(
+      () => expect(toldOf(expiring).at(-1)).toMatchObject(ended(SessionEndedReason.EXPIRED)),
+      pollOptions,
+    );
   });
 
   test("stays live in report mode and reports the check", async () => {

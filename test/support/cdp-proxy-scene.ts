@@ -6,7 +6,7 @@ import { type Service, startService } from "./service.ts";
 import { type Borrowed, borrowService, type WarmService } from "./warm-service.ts";
 
 /** Service with a site, for tests with CDP clients. */
-export interface LendScene extends AsyncDisposable {
+export interface CdpScene extends AsyncDisposable {
   readonly service: WarmService;
   readonly site: FixtureSite;
   readonly rest: Rest;
@@ -17,7 +17,7 @@ export interface LendScene extends AsyncDisposable {
 }
 
 /** Scene with an exclusive service. */
-export interface OwnLendScene extends LendScene {
+export interface OwnCdpScene extends CdpScene {
   readonly service: Service;
 }
 
@@ -25,10 +25,10 @@ export interface OwnLendScene extends LendScene {
  * Starts a scene with an exclusive service, which checks proxies by the site and launches no browser ahead. `env`
  * extends its environment, and `command` starts the service.
  */
-export async function startLendScene(
+export async function startCdpScene(
   env: Record<string, string> = {},
   command?: readonly string[],
-): Promise<OwnLendScene> {
+): Promise<OwnCdpScene> {
   const site = await new FixtureSite().start();
   const ground = { EGRESS_ALLOW: site.host, PROXY_CHECK: site.host, WARM_BROWSERS: "0" };
   const service = await startService({ ...ground, ...env }, undefined, command);
@@ -36,12 +36,12 @@ export async function startLendScene(
 }
 
 /** Starts a scene with the service that files of this vitest worker share. */
-export async function borrowLendScene(): Promise<LendScene & Pick<Borrowed, "ports" | "llmPort">> {
+export async function borrowCdpScene(): Promise<CdpScene & Pick<Borrowed, "ports" | "llmPort">> {
   const { service, site, ports, llmPort } = await borrowService();
   return { ...sceneOf(service, site), ports, llmPort };
 }
 
-function sceneOf(service: WarmService, site: FixtureSite): LendScene {
+function sceneOf(service: WarmService, site: FixtureSite): CdpScene {
   const rest = restClient(service);
   return {
     service,

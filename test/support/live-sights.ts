@@ -1,10 +1,10 @@
 import type { Page } from "playwright";
 import { expect } from "vitest";
-import { BareClient, type LendScene } from "./cdp-proxy-scene.ts";
+import { BareClient, type CdpScene } from "./cdp-proxy-scene.ts";
 import { type LiveViewer, says } from "./live-viewer.ts";
 
 const colours = { red: [255, 0, 0], lime: [0, 255, 0], blue: [0, 0, 255], black: [0, 0, 0] };
-const patient = { timeout: 60_000 };
+const pollOptions = { timeout: 60_000 };
 
 /** Transport of a picture. */
 type Medium = "frames" | "video";
@@ -23,11 +23,11 @@ function sightOf(page: Page): Promise<string> {
 
 /** Resolves when a viewer sees a colour. */
 export async function sees(page: Page, colour: keyof typeof colours, by: Medium = "frames"): Promise<void> {
-  await expect.poll(() => sightOf(page), patient).toBe(`${colour} by ${by}`);
+  await expect.poll(() => sightOf(page), pollOptions).toBe(`${colour} by ${by}`);
 }
 
 /** Pages of one colour each, for viewers of a session. */
-export function sightsOf(scene: LendScene) {
+export function sightsOf(scene: CdpScene) {
   const pageOf = (query: string) => scene.site.url(`/colours.html?${query}`);
   const navigate = async (session: string, url: string) =>
     expect(await scene.rest(`${session}/navigate`, { url })).toMatchObject({ status: 200 });
@@ -54,7 +54,7 @@ export function sightsOf(scene: LendScene) {
     const size = { width: 800, height: 600, deviceScaleFactor: 1, mobile: false };
     await client.send("Emulation.setDeviceMetricsOverride", size, attached);
     const widthOf = (page: Page) => page.evaluate(() => document.querySelector("canvas")?.width);
-    await all((page) => expect.poll(() => widthOf(page), patient).toBe(800));
+    await all((page) => expect.poll(() => widthOf(page), pollOptions).toBe(800));
 
     client.socket.send(JSON.stringify({ id: 99, method: "Page.crash", sessionId: attached }));
     await all((page) => says(page, "notice", "crashed"));

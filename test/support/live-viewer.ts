@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright";
 import { expect } from "vitest";
 
-const patient = { timeout: 30_000 };
+const pollOptions = { timeout: 30_000 };
 
 /** Viewer with an open view link. Errors of the page are recorded. */
 export interface LiveViewer {
@@ -30,7 +30,7 @@ type Shown = "status" | "notice" | "title" | "viewers" | "control-status";
 
 /** Resolves when a part of the page shows a text. */
 export async function says(page: Page, what: Shown, text: string | RegExp): Promise<void> {
-  const said = expect.poll(() => page.locator(`#${what}`).textContent(), patient);
+  const said = expect.poll(() => page.locator(`#${what}`).textContent(), pollOptions);
   await (typeof text === "string" ? said.toContain(text) : said.toMatch(text));
 }
 

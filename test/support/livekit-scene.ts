@@ -1,7 +1,7 @@
 import { RoomServiceClient } from "livekit-server-sdk";
 import { type Browser, chromium, type Page } from "playwright";
 import { onTestFinished, test } from "vitest";
-import { type OwnLendScene, startLendScene } from "./cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "./cdp-proxy-scene.ts";
 import { sightsOf } from "./live-sights.ts";
 import { type LiveViewer, openLink } from "./live-viewer.ts";
 import { go } from "./livekit-build.ts";
@@ -25,7 +25,7 @@ export interface LinkedViewer extends LiveViewer {
 }
 
 /** Service with a LiveKit server, and a browser for viewers. */
-export interface LiveKitScene extends OwnLendScene {
+export interface LiveKitScene extends OwnCdpScene {
   readonly server: LiveKitServer;
   readonly browser: Browser;
   readonly rooms: RoomServiceClient;
@@ -53,7 +53,7 @@ export async function startLiveKitScene(env: Record<string, string> = {}): Promi
   const server = await LiveKitServer.start();
   const rooms = new RoomServiceClient(server.url.replace("ws", "http"), server.key, server.secret);
   const [scene, browser] = await Promise.all([
-    startLendScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...server.env, ...env }),
+    startCdpScene({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "1", ...server.env, ...env }),
     launchViewers(),
   ]);
   const sights = sightsOf(scene);

@@ -170,7 +170,7 @@ async function callRpc(transport: Transport, method: DescMethod, request: JsonVa
 }
 
 /** Milliseconds to wait for a response. */
-const patience = 30_000;
+const timeout = 30_000;
 
 const isUnary = (method: DescMethod): method is DescMethodUnary => method.methodKind === "unary";
 
@@ -181,12 +181,12 @@ async function firstAnswer(
   headers: Sent,
 ): Promise<{ message: Message | undefined; header: Headers }> {
   const input: MessageShape<typeof method.input> = fromJson(method.input, request);
-  if (isUnary(method)) return transport.unary(method, undefined, patience, headers, input);
+  if (isUnary(method)) return transport.unary(method, undefined, timeout, headers, input);
   const over = new AbortController();
   const stream = await transport.stream(
     method as DescMethodStreaming,
     over.signal,
-    patience,
+    timeout,
     headers,
     (async function* () {
       yield input;

@@ -7,7 +7,7 @@ import { causeEvent, type Endpoints, giveUpDelivery, register } from "./scene.ts
 import { startWebhookGateway, type WebhookGateway } from "./webhook-gateway.ts";
 
 const day = 86_400_000;
-const patiently = { timeout: 20_000, interval: 50 };
+const pollOptions = { timeout: 20_000, interval: 50 };
 
 let now = Date.now();
 let webhooks: WebhookGateway;
@@ -39,7 +39,7 @@ const endpoint = async () => (await rest(`/v1/webhooks/${id}`)).body;
 
 /** Waits until the newest delivery has a status, and returns the delivery. */
 async function newest(status: string) {
-  await expect.poll(async () => (await log("limit=1"))[0]?.status, patiently).toBe(status);
+  await expect.poll(async () => (await log("limit=1"))[0]?.status, pollOptions).toBe(status);
   return (await log("limit=1"))[0];
 }
 
@@ -191,7 +191,7 @@ describe("a replay", () => {
     endpoints.answer = (arrival, response) => (arrival.path === path && held.push(response) === 1 ? undefined : 200);
     await causeEvent(rest);
     const waiting = await newest("pending");
-    await expect.poll(() => held.length, patiently).toBe(1);
+    await expect.poll(() => held.length, pollOptions).toBe(1);
     const { body } = await replay(waiting.id);
     expect((await newest("delivered")).id).toBe(body.id);
     held[0]?.writeHead(204).end();
@@ -226,10 +226,10 @@ describe("a replay", () => {
     endpoints.answer = () => 200;
     const before = endpoints.at(path).length;
     expect((await replayFailed(now)).body).toEqual({ count: 1 });
-    await expect.poll(() => endpoints.at(path).length, patiently).toBe(before + 1);
+    await expect.poll(() => endpoints.at(path).length, pollOptions).toBe(before + 1);
     expect(await newest("delivered")).toMatchObject({ replay_of: recent });
     expect((await replayFailed(0)).body).toEqual({ count: 1 });
-    await expect.poll(() => endpoints.at(path).length, patiently).toBe(before + 2);
+    await expect.poll(() => endpoints.at(path).length, pollOptions).toBe(before + 2);
     expect(await newest("delivered")).toMatchObject({ replay_of: old });
     expect((await replayFailed(0)).body).toEqual({ count: 0 });
     expect(await endpoint()).toMatchObject({ delivery_counts: { dlq: 2, pending: 0, failed: 0 }, replayed_count: 2 });
@@ -247,7 +247,7 @@ test("deactivating an endpoint abandons its deliveries, and reactivating resets 
   // received them.
   await register(rest, endpoints.url(`${path}/meanwhile`));
   await causeEvent(rest);
-  await expect.poll(() => endpoints.at(`${path}/meanwhile`).length, patiently).toBe(1);
+  await expect.poll(() => endpoints.at(`${path}/meanwhile`).length, pollOptions).toBe(1);
   expect((await endpoint()).consecutive_failures).toBe(1);
   expect((await change({ active: true })).body.consecutive_failures).toBe(0);
   expect(await log()).toHaveLength(1);

@@ -13,7 +13,7 @@ export interface Ordeal {
 }
 
 /** Timeout of each wait, in milliseconds. */
-const patience = 400_000;
+const timeout = 400_000;
 
 /** Milliseconds that may pass before this process reads what a gateway sent before its kill. */
 const lateness = 2_000;
@@ -56,7 +56,7 @@ export async function goThrough({ accounts, endpoints: each, events, kills }: Or
   for (let kill = 1; kill <= kills; kill += 1) {
     const share = (total * kill) / (kills + 2);
     const hasCome = () => distinct(receiver.arrivals).size >= share;
-    expect(await waitUntil(hasCome, { timeout: patience, every: 20 })).toBe(true);
+    expect(await waitUntil(hasCome, { timeout, every: 20 })).toBe(true);
     const victim = deployment.gateway(1 + (kill % 2));
     await victim.kill();
     killedAt.push(performance.now());
@@ -64,7 +64,7 @@ export async function goThrough({ accounts, endpoints: each, events, kills }: Or
   }
   await causing;
   expect(
-    await waitUntil(() => distinct(receiver.arrivals).size === total, { timeout: patience, every: 50 }),
+    await waitUntil(() => distinct(receiver.arrivals).size === total, { timeout, every: 50 }),
     `${distinct(receiver.arrivals).size} of ${total} were received`,
   ).toBe(true);
   // All deliveries are marked as delivered once the leases of the killed gateways have expired.
@@ -73,7 +73,7 @@ export async function goThrough({ accounts, endpoints: each, events, kills }: Or
     const counts = pages.flatMap(({ body }) => body.data.map((endpoint: { delivery_counts: Counts }) => endpoint));
     return counts.filter(({ delivery_counts: { delivered } }) => delivered !== events).length;
   };
-  expect(await waitUntil(async () => (await left()) === 0, { timeout: patience, every: 250 })).toBe(true);
+  expect(await waitUntil(async () => (await left()) === 0, { timeout, every: 250 })).toBe(true);
   const repeated = checkArrivals(receiver.arrivals, total, killedAt);
   const seconds = ((performance.now() - begun) / 1_000).toFixed(1);
   return `${total} deliveries to ${accounts * each} endpoints with ${killedAt.length} kills took ${seconds} s; ${repeated} were repeated`;

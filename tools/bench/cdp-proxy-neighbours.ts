@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { type LendScene, startLendScene } from "../../test/support/cdp-proxy-scene.ts";
+import { type CdpScene, startCdpScene } from "../../test/support/cdp-proxy-scene.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { Client } from "./client.ts";
 import { median, percentile } from "./samples.ts";
@@ -13,11 +13,11 @@ const program = fileURLToPath(new URL("bad-client.ts", import.meta.url));
 
 /** Harmful CDP clients next to another session on the same worker. */
 export const cdpProxyNeighbours: Bench = {
-  name: "lend-neighbours",
+  name: "cdp-neighbours",
   title:
     "taps by REST of a session with harmful CDP clients of another session, compared with taps without them (p50, p99)",
   async run(scale): Promise<readonly Row[]> {
-    await using scene = await startLendScene();
+    await using scene = await startCdpScene();
     using client = new Client(scene.service);
     const session = await client.create();
     await client.post(`${session}/navigate`, { url: scene.site.url("/form.html") });
@@ -46,7 +46,7 @@ async function tapFor(client: Client, session: string, ms: number): Promise<numb
 }
 
 /** Runs a function while a client of another session does harm. Returns the number of harmful actions. */
-async function beside(scene: LendScene, kind: string, run: () => Promise<number[]>) {
+async function beside(scene: CdpScene, kind: string, run: () => Promise<number[]>) {
   const other = await scene.open();
   const child: ChildProcess = fork(program, [kind, await scene.cdpUrl(other)]);
   const exited = once(child, "exit");

@@ -14,7 +14,7 @@ import { awaitSaved, createProfile } from "./profile-client.ts";
 const cookiesStoredMs = 11_000;
 
 /** Milliseconds to create a session while the worker restarts, and for a session to expire. */
-const patience = { create: 60_000, expiry: 80_000 };
+const timeouts = { create: 60_000, expiry: 80_000 };
 
 interface Stage {
   readonly service: Service;
@@ -64,7 +64,7 @@ const killWorker: Trial["end"] = async ({ service }) => {
 
 const expire: Trial["end"] = async ({ rest }, session) => {
   const isExpired = async (): Promise<boolean> => (await rest(session)).body.ended_reason === "expired";
-  if (!(await waitUntil(isExpired, { timeout: patience.expiry, every: 200 }))) throw new Error("no expiry");
+  if (!(await waitUntil(isExpired, { timeout: timeouts.expiry, every: 200 }))) throw new Error("no expiry");
 };
 
 const trials: readonly Trial[] = [
@@ -86,7 +86,7 @@ async function create({ rest }: Stage, request: object): Promise<string> {
     if (status === 201) path = `/v1/sessions/${body.id}`;
     return path !== undefined;
   };
-  await waitUntil(tryOnce, { timeout: patience.create, every: 100 });
+  await waitUntil(tryOnce, { timeout: timeouts.create, every: 100 });
   if (path === undefined) throw new Error("no session could be created");
   return path;
 }

@@ -1,6 +1,6 @@
 import { chromium, type Page } from "playwright";
 import { WebSocket } from "ws";
-import { startLendScene } from "../../test/support/cdp-proxy-scene.ts";
+import { startCdpScene } from "../../test/support/cdp-proxy-scene.ts";
 import { openSlowLink } from "../../test/support/slow-link.ts";
 import type { Bench, Row } from "./bench.ts";
 import { Client } from "./client.ts";
@@ -28,7 +28,7 @@ export const remoteClients: Bench = {
   name: "remote-clients",
   title: `a form of ten steps with ${roundTripMs} ms of round trip added, against the same without`,
   async run(scale): Promise<readonly Row[]> {
-    await using scene = await startLendScene();
+    await using scene = await startCdpScene();
     const near = Number(new URL(scene.service.url).port);
     await using link = await openSlowLink(near, roundTripMs);
     const session = await scene.open();

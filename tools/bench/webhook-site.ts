@@ -30,7 +30,7 @@ export interface WebhookSite extends AsyncDisposable {
   readonly arrivals: ReadonlyMap<string, number>;
   url(path: string): string;
   /** Waits for a number of arrivals. */
-  until(count: number, patience?: number): Promise<void>;
+  until(count: number, timeout?: number): Promise<void>;
   /** Creates an account with an endpoint at each path. */
   account(name: string, paths: readonly string[]): Promise<WebhookAccount>;
 }
@@ -55,9 +55,9 @@ export async function startWebhookSite(slots: number): Promise<WebhookSite> {
     deployment,
     arrivals,
     url: (path) => `${base}${path}`,
-    async until(count, patience = 120_000) {
+    async until(count, timeout = 120_000) {
       const isReceived = () => arrivals.size >= count;
-      if (await waitUntil(isReceived, { timeout: patience, every: 5 })) return;
+      if (await waitUntil(isReceived, { timeout, every: 5 })) return;
       throw new Error(`expected ${count} deliveries, got ${arrivals.size}`);
     },
     async account(name, paths) {

@@ -6,7 +6,7 @@ import { pipeBounds, pipeTotals } from "../cdp/pipe-bounds.ts";
 export const maxClientMessage = 100 * 2 ** 20;
 
 /** Milliseconds that a client may wait for memory for a large message, and then take to send the message. */
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
 /** Milliseconds between checks for free memory. */
 const pollMs = 20;
@@ -51,11 +51,11 @@ export class Inbox {
 
   async #reserveMemory(): Promise<void> {
     const hasRoom = () => pipeTotals.largeBytes + maxClientMessage <= pipeBounds.allLargeBytes;
-    if (!(await waitUntil(hasRoom, { timeout: patienceMs, every: pollMs }))) {
+    if (!(await waitUntil(hasRoom, { timeout: timeoutMs, every: pollMs }))) {
       this.#onSlow();
       throw new Error("no memory for a large message within 30 s");
     }
     pipeTotals.largeBytes += maxClientMessage;
-    this.#timer = setTimeout(this.#onSlow, patienceMs);
+    this.#timer = setTimeout(this.#onSlow, timeoutMs);
   }
 }

@@ -6,7 +6,7 @@ import { refusalUnderControl } from "./command-policy.ts";
 const scripts = new Set(["Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.runScript"]);
 
 /** Milliseconds for a page to respond before its scripts are terminated, and between further attempts. */
-const patienceMs = 50;
+const timeoutMs = 50;
 
 /** Milliseconds after which pending commands are abandoned. */
 const abandonedAfter = 250;
@@ -63,7 +63,7 @@ export class PendingCommands {
   async #endScripts(sessionId: string | undefined, pendingCommands: readonly PendingCommand[]): Promise<void> {
     const beganAt = performance.now();
     const isFree = this.#send({ method: "Runtime.evaluate", params: { expression: "0" }, sessionId }).then(() => true);
-    while (!(await within(isFree, patienceMs, false)) && performance.now() - beganAt < abandonedAfter) {
+    while (!(await within(isFree, timeoutMs, false)) && performance.now() - beganAt < abandonedAfter) {
       this.#abandonAll(pendingCommands);
       void this.#send({ method: "Runtime.terminateExecution", params: {}, sessionId });
     }

@@ -145,9 +145,9 @@ export class SessionBrowser {
   }
 
   /** Resolves when the browser has answered. Rejects if the browser has exited or does not answer in time. */
-  async checkResponsive(patienceMs: number): Promise<void> {
+  async checkResponsive(timeoutMs: number): Promise<void> {
     const answer = this.#process.browserSession.send("Browser.getVersion");
-    if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser did not answer");
+    if (!(await within(answer, timeoutMs, undefined))) throw new Error("the browser did not answer");
   }
 
   /** Opens a page in a new context, which shares no cookies, storage or cache with others. */

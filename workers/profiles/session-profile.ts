@@ -116,8 +116,8 @@ export class SessionProfile {
   }
 
   /** Reads the cookies, and writes them to the profile record if they have changed. */
-  async #recordCookies(patienceMs: number): Promise<void> {
-    const cookies = this.#session && (await within(readCookies(this.#session), patienceMs, undefined));
+  async #recordCookies(timeoutMs: number): Promise<void> {
+    const cookies = this.#session && (await within(readCookies(this.#session), timeoutMs, undefined));
     if (!cookies || JSON.stringify(cookies) === JSON.stringify(this.#cookies)) return;
     this.#cookies = cookies;
     await this.#write();

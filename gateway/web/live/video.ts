@@ -1,10 +1,10 @@
 import type { Picture } from "./picture.ts";
 
 /**
- * In milliseconds. `start` and `patience` are the times until the first and until each next picture, after which frames
+ * In milliseconds. `start` and `nextFrame` are the times until the first and until each next picture, after which frames
  * replace the video. The others are the shortest and the longest pause before LiveKit is tried again.
  */
-const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
+const times = { start: 15_000, nextFrame: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
 
 /** Joins a room. Returns a function that leaves the room. */
 export type JoinRoom = (
@@ -82,7 +82,7 @@ export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
   function watch(): void {
     clearTimeout(timer);
     // A hidden tab paints nothing, so missing pictures are no failure.
-    if (!document.hidden) timer = window.setTimeout(useFrames, times.patience);
+    if (!document.hidden) timer = window.setTimeout(useFrames, times.nextFrame);
   }
 
   function play(video: HTMLVideoElement): void {

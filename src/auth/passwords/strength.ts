@@ -22,7 +22,7 @@ export type StrengthEstimator = (question: StrengthQuestion, clientAddress: stri
 /** Milliseconds. */
 const times = {
   /** Timeout of an estimate: 64 characters take up to 0.5 s of a core. */
-  patience: 20_000,
+  timeout: 20_000,
   /** Until an unused thread ends. Consecutive sign-ups share a thread; ending the thread frees 12 of its 55 MB. */
   idle: 10_000,
 };
@@ -53,7 +53,7 @@ export function createStrengthEstimator(): StrengthEstimator {
     worker.unref();
     try {
       worker.postMessage(question);
-      const [answer] = await once(worker, "message", { signal: AbortSignal.timeout(times.patience) });
+      const [answer] = await once(worker, "message", { signal: AbortSignal.timeout(times.timeout) });
       idle = setTimeout(end, times.idle).unref();
       return answer;
     } catch (error) {

@@ -11,7 +11,7 @@ export const lockClass = 0x70696c6f;
  * Milliseconds to wait for the lock, and for the response to a single attempt. PostgreSQL releases the lock of a killed
  * process sooner.
  */
-const patience = 3_000;
+const timeout = 3_000;
 const retryEvery = 100;
 
 /** Advisory lock on a dedicated connection. PostgreSQL releases the lock when the process dies. */
@@ -38,7 +38,7 @@ export function createAdvisoryLock({ target, log, number, onLost }: AdvisoryLock
   let released = false;
 
   async function tryTake(): Promise<boolean> {
-    const client = new pg.Client({ ...connectionOptions(target), query_timeout: patience });
+    const client = new pg.Client({ ...connectionOptions(target), query_timeout: timeout });
     client.on("error", () => undefined);
     let taken = false;
     try {
@@ -72,7 +72,7 @@ export function createAdvisoryLock({ target, log, number, onLost }: AdvisoryLock
 
   async function retake(): Promise<void> {
     while (!released) {
-      const taken = await takeWithin(patience).catch(() => undefined);
+      const taken = await takeWithin(timeout).catch(() => undefined);
       if (taken) return;
       if (taken === false && !released) {
         log.fatal("another service has taken the database");
@@ -85,7 +85,7 @@ export function createAdvisoryLock({ target, log, number, onLost }: AdvisoryLock
 
   return {
     async take() {
-      if (await takeWithin(patience)) return;
+      if (await takeWithin(timeout)) return;
       throw new StartRefused(
         "another service uses this database: use a separate DATA_DIR or DATABASE_URL, or set REDIS_URL on all processes",
       );

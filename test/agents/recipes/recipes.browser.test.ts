@@ -2,17 +2,17 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { admin } from "../../support/admin.ts";
-import { borrowLendScene, type LendScene } from "../../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../../support/cdp-proxy-scene.ts";
 import { LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
 import { type Answer, restClient } from "../../support/rest.ts";
 import { smallRecipe } from "../../support/small-recipe.ts";
 
 let provider: LlmProvider;
-let scene: LendScene;
+let scene: CdpScene;
 /** Id of the browser session for runs that need none of their own. */
 let shared: string;
 beforeAll(async () => {
-  const borrowed = await borrowLendScene();
+  const borrowed = await borrowCdpScene();
   scene = borrowed;
   shared = (await scene.open({ runtime: "chromium" })).slice("/v1/sessions/".length);
   provider = await new LlmProvider().start(borrowed.llmPort);

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../../support/live-client.ts";
 
-let scene: LendScene;
+let scene: CdpScene;
 /** Paths of an agent session and of its browser session. */
 let agent: string;
 let session: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   const { body } = await scene.rest("/v1/agent-sessions", {});
   agent = `/v1/agent-sessions/${body.id}`;
   session = `/v1/sessions/${body.session_id}`;

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { ownCpuMs } from "../../../tools/bench/processes.ts";
-import { type OwnLendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
+import { type OwnCdpScene, startCdpScene } from "../../support/cdp-proxy-scene.ts";
 import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
 import { tokensOf } from "../../support/llm-wire/dialect.ts";
 
 let provider: LlmProvider;
-let scene: OwnLendScene;
+let scene: OwnCdpScene;
 beforeAll(async () => {
   provider = await new LlmProvider().start();
-  scene = await startLendScene(provider.env);
+  scene = await startCdpScene(provider.env);
 }, 120_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();

@@ -5,17 +5,17 @@ import { createServer } from "node:http";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { runInProcess } from "../../cli/program.ts";
-import { borrowLendScene, type LendScene } from "../../support/cdp-proxy-scene.ts";
+import { borrowCdpScene, type CdpScene } from "../../support/cdp-proxy-scene.ts";
 import { login } from "../../support/fixture-site.ts";
 import { type Asked, LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
 import { withLong } from "../../support/long-test.ts";
 
 let provider: LlmProvider;
-let scene: Awaited<ReturnType<typeof borrowLendScene>>;
+let scene: Awaited<ReturnType<typeof borrowCdpScene>>;
 /** Browser session for agent sessions that need none of their own. */
 let shared: string;
 beforeAll(async () => {
-  scene = await borrowLendScene();
+  scene = await borrowCdpScene();
   provider = await new LlmProvider().start(scene.llmPort);
   shared = await scene.open({ runtime: "chromium" });
 }, 120_000);
@@ -73,7 +73,7 @@ async function withOwnBrowser<T>(run: (agent: Agent) => Promise<T>, request: obj
 }
 interface Agent {
   readonly path: string;
-  message(text: string, init?: RequestInit): ReturnType<LendScene["rest"]>;
+  message(text: string, init?: RequestInit): ReturnType<CdpScene["rest"]>;
   // biome-ignore lint/suspicious/noExplicitAny: tests read entries of every shape.
   entries(): Promise<any[]>;
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Person, tokenOfMail } from "../../support/people.ts";
 import type { PeopleDeployment } from "../../support/people-deployment.ts";
 import { restClient } from "../../support/rest.ts";
-import { countOpenStreams, openEverywhere, openLends, openLives } from "./open-streams.ts";
+import { countOpenStreams, openCdpStreams, openEverywhere, openLives } from "./open-streams.ts";
 
 /** Ends of credentials that are in use at another gateway. */
 export function endedBearerTests(sceneOf: () => PeopleDeployment): void {
@@ -103,7 +103,11 @@ export function endedBearerTests(sceneOf: () => PeopleDeployment): void {
       const over = new AbortController();
       const client = { url, grpcAddress, key: bearer, sessionId: session.id, signal: over.signal };
       const beganAt = performance.now();
-      const opened = [...(await openEverywhere(client)), ...(await openLends(client)), ...(await openLives(client))];
+      const opened = [
+        ...(await openEverywhere(client)),
+        ...(await openCdpStreams(client)),
+        ...(await openLives(client)),
+      ];
       await expect.poll(() => countOpenStreams(internalUrl)).toBe(opened.length);
       openingMs = Math.max(openingMs, performance.now() - beganAt);
       const endedAt = end();

@@ -88,7 +88,7 @@ async function openWebSocket({ url, key, sessionId, signal }: StreamClient): Pro
 }
 
 /** Opens CDP connections, by credential and by CDP URL. */
-export function openLends(client: StreamClient): Promise<OpenStream[]> {
+export function openCdpStreams(client: StreamClient): Promise<OpenStream[]> {
   const { url, key, sessionId } = client;
   const addresses: Record<string, () => Promise<string>> = {
     "CDP by the bearer": async () => `${url.replace("http", "ws")}/v1/sessions/${sessionId}/cdp`,
@@ -101,7 +101,7 @@ export function openLends(client: StreamClient): Promise<OpenStream[]> {
   return Promise.all(
     Object.entries(addresses).map(async ([transportName, find]) => ({
       transportName,
-      ...(await openLend(client, await find())),
+      ...(await openCdpStream(client, await find())),
     })),
   );
 }
@@ -130,7 +130,7 @@ export function openLives(client: StreamClient): Promise<OpenStream[]> {
   );
 }
 
-async function openLend({ key, signal }: StreamClient, address: string): Promise<Opened> {
+async function openCdpStream({ key, signal }: StreamClient, address: string): Promise<Opened> {
   const hasToken = address.includes("/phc_");
   const socket = new WebSocket(address, hasToken ? {} : { headers: { authorization: `Bearer ${key}` } });
   signal.addEventListener("abort", () => socket.terminate(), { once: true });

@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 import { envelope } from "../../../test/hostile-bytes/bytes.ts";
 
 /** Milliseconds to wait for a response. */
-const patience = 1_000;
+const timeout = 1_000;
 
 /** Number of concurrent messages. */
 export const atOnce = 4;
@@ -36,7 +36,7 @@ export class TransportClients implements Disposable {
 
   constructor(url: string) {
     this.#url = url;
-    this.#http1 = new Pool(url, { connections: 8, headersTimeout: patience, bodyTimeout: patience });
+    this.#http1 = new Pool(url, { connections: 8, headersTimeout: timeout, bodyTimeout: timeout });
   }
 
   /** Sends a request over HTTP/1.1. Resolves with its status. */
@@ -47,7 +47,7 @@ export class TransportClients implements Disposable {
         path,
         headers: { ...from(), ...headers },
         body: body ?? null,
-        signal: AbortSignal.timeout(patience),
+        signal: AbortSignal.timeout(timeout),
       });
       answer.body.on("error", () => undefined);
       if (endless && answer.statusCode === 200) answer.body.destroy();
@@ -64,7 +64,7 @@ export class TransportClients implements Disposable {
     const { promise, resolve } = Promise.withResolvers<string>();
     const stream = session.request({ ...from(), ...headers, ":method": verb, ":path": path });
     let status = "none";
-    stream.setTimeout(patience, () => stream.close());
+    stream.setTimeout(timeout, () => stream.close());
     stream.on("response", (answer) => (status = String(answer["grpc-status"] ?? answer[":status"])));
     stream.on("trailers", (answer) => (status = String(answer["grpc-status"] ?? status)));
     stream.on("data", () => endless && stream.close());
@@ -103,7 +103,7 @@ export class TransportClients implements Disposable {
       const deadline = setTimeout(() => {
         isLate = true;
         over.resolve();
-      }, patience);
+      }, timeout);
       socket.on("error", () => over.resolve());
       socket.on("close", (code) => {
         answers = String(code);

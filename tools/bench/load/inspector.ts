@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 const address = "http://127.0.0.1:9229/json/list";
 
 /** Milliseconds to wait while another process uses the port. */
-const patience = 60_000;
+const timeout = 60_000;
 
 /** Resources of a Node process just after a garbage collection. */
 export interface ProcessInternals {
@@ -28,7 +28,7 @@ const internalsExpression = `(() => {
  * by SIGUSR1 and closes it again.
  */
 export async function readInternals(pid: number): Promise<ProcessInternals> {
-  const endsAt = performance.now() + patience;
+  const endsAt = performance.now() + timeout;
   for (;;) {
     process.kill(pid, "SIGUSR1");
     const internals = await inspect(pid).catch(() => undefined);

@@ -138,7 +138,7 @@ async function connectClient(session: Session, breaks: Promise<unknown>): Promis
 }
 
 async function makeDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "patience-"));
+  const directory = await mkdtemp(join(tmpdir(), "timeouts-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   return directory;
 }
