@@ -215,10 +215,7 @@ function holderOf({ accountId, clientAddress }: BufferedCall): string {
   return accountId ?? networkOf(clientAddress, { v4: 32, v6: 64 });
 }
 
-/**
- * Returns the size in bytes of a request's body, as its headers announce. Infinity if the headers announce a body of
- * unknown size.
- */
+/** Returns the announced size in bytes of a request's body: 0 if there is no body, Infinity if its size is unknown. */
 function announcedBody(request: IncomingMessage): number {
   const { "content-length": length, "transfer-encoding": coding } = request.headers;
   if (length !== undefined) return Number(length);

@@ -1,8 +1,8 @@
 import type { BlockList, Socket } from "node:net";
 import { isListed, plainAddress } from "./peer.ts";
 
-// Maximum open connections per client address. A browser opens up to 6 per host, an office with one address some
-// hundreds. Each connection costs about 30 kB.
+// Maximum open connections per client address. A browser opens up to 6 per host; an office behind one address opens a
+// few hundred. Each connection costs about 30 kB.
 const maxPerAddress = 1_024;
 
 /**

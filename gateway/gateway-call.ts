@@ -12,8 +12,8 @@ import type { ClientBuffer } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 
 /**
- * A call of a method, from its admission to its end. Services receive it as a `Call`. Costly fields are created on
- * first use: an AbortSignal takes 3 us.
+ * A call of a method, from the arrival of its headers to its end. Services receive it as a `Call`. Costly fields are
+ * created on first use: an AbortSignal takes 3 us.
  */
 export class GatewayCall implements Call {
   readonly served: ServedMethod;
@@ -184,8 +184,8 @@ export class GatewayCall implements Call {
   }
 
   /**
-   * Resolves with the id of the event after which the stream of the call starts. Stays pending if the method does not
-   * call `startAfter`.
+   * Resolves with the id of the event after which the stream of the call starts. Stays pending unless the method calls
+   * `startAfter` after this property was first read.
    */
   get start(): Promise<string> {
     this.#start ??= Promise.withResolvers();

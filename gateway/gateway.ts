@@ -157,7 +157,9 @@ export class Gateway {
     this.#serving = true;
   }
 
-  /** Reports not ready, serves for the shutdown delay, lets running calls finish for up to 30 s, and closes all ports. */
+  /**
+   * Reports not ready, serves for the shutdown delay, lets running calls finish for up to 30 s, and closes all ports.
+   */
   async stop(): Promise<void> {
     const wasServing = this.#serving;
     this.#serving = false;

@@ -43,7 +43,7 @@ interface Http2Use {
   open: number;
   /** When the last request ended, or else when the connection was opened. */
   idleSince: number;
-  /** When the ping was sent that the client has not answered yet, if any. */
+  /** When the unanswered ping was sent. Undefined if no ping is unanswered. */
   pingedAt?: number | undefined;
 }
 
@@ -112,7 +112,7 @@ export class SharedPort {
     const { limits, onUpgrade, onClientError } = this.#options;
     const options = {
       headersTimeout: limits.request,
-      // `SlowBodies` limits the time of bodies, except of raw bodies and streams.
+      // `SlowBodies` limits the time of bodies, except for raw bodies and streams.
       requestTimeout: 0,
       connectionsCheckingInterval: maxCheckIntervalMs,
       keepAliveTimeout: limits.keepAlive,

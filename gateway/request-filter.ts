@@ -13,7 +13,9 @@ export interface RequestFilterOptions {
 /** Returns true to admit a request; otherwise sends a response and returns false. */
 export type RequestFilter = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/** Creates the host check and CORS handling in front of all HTTP transports and WebSocket upgrades. */
+/**
+ * Creates the check of Host and Expect and the CORS handling in front of all HTTP transports and WebSocket upgrades.
+ */
 export function createRequestFilter({ transport, cors, isOwnHost }: RequestFilterOptions): RequestFilter {
   return (request, response) => {
     const peer = peerOf(request, transport);

@@ -51,7 +51,7 @@ export function answerHeaders(
   return { ...headers, ...rateLimitHeaders(dispatcher.peekAddress(peer.clientAddress)) };
 }
 
-/** Sends a problem in response to an HTTP request, to browsers as a page. */
+/** Responds to an HTTP request with a problem document, or with a page if a browser loads the URL. */
 export function refuse(
   transport: TransportParts,
   request: IncomingMessage,

@@ -41,8 +41,8 @@ export function keysBeyond(text: string, bounds: JsonBounds): string | undefined
 }
 
 /**
- * Returns the fault of a binary protobuf message with more fields, including nested fields, than the bounds of JSON allow
- * keys and elements together. Each field costs about 100 ns to parse.
+ * Returns the fault of a binary protobuf message with more fields, including nested fields, than the bounds of JSON
+ * allow keys and elements together. Each field costs about 100 ns to parse.
  */
 export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonBounds): string | undefined {
   const max = bounds.keys + bounds.elements;

@@ -72,7 +72,7 @@ export function createWorkerHandlers({
 }: WorkerParts): GrpcHandlers<MethodsOf<typeof WorkerService>> {
   const observerOf = createObserver(metrics);
 
-  /** Handles a command: finds its session and decodes its request. */
+  /** Returns a handler that finds the session of a command, decodes the request and calls `run`. */
   function onSession<Request extends DescMessage, Answer>(
     { request: schema }: { readonly request: Request },
     run: (session: Session, command: ReceivedCommand<MessageShape<Request>>, observe: Observe) => Answer,

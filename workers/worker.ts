@@ -168,7 +168,7 @@ async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<vo
   }
 }
 
-/** Creates the session table and the browsers, metrics and watchdog that it uses. */
+/** Creates the session table, the fetch browsers, and the browser pool, metrics and watchdog that both use. */
 function makeSessions(
   { config, log }: WorkerOptions,
   resources: SessionResources,

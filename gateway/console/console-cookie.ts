@@ -49,8 +49,8 @@ function createCookie(name: string, attributes: string, seconds: number): Consol
 }
 
 /**
- * Throws unless the request comes from a page of the console. SameSite alone would also allow pages on other ports of
- * the host.
+ * Throws `forbidden` unless the request comes from a page of the console. SameSite alone would also allow pages on
+ * other ports of the host.
  */
 export function assertFromConsole(request: FastifyRequest, config: Pick<Config, "publicUrl">): void {
   const { headers } = request;

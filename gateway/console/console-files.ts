@@ -13,7 +13,7 @@ export interface ConsoleAsset {
 export interface ConsoleFiles {
   /** Returns the HTML page, which is the same for all paths, with the nonce of one response. */
   pageWith(nonce: string): string;
-  /** Paths of pages, with parameters such as `/sessions/$id`. */
+  /** Paths of pages. A parameter is written as in `/sessions/$id`. */
   readonly paths: readonly string[];
   readonly assets: ReadonlyMap<string, ConsoleAsset>;
 }

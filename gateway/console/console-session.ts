@@ -11,7 +11,10 @@ import { peerOf, type TransportParts } from "../transport-parts.ts";
 import { assertFromConsole, cookieFor } from "./console-cookie.ts";
 import { createHostCheck } from "./mount-console.ts";
 
-/** Requests per minute and client address. The console renews its login every 15 minutes and when a page loads. */
+/**
+ * Rate limit of the console's requests, per IPv4 address or IPv6 /64 network. The console renews its login every 15
+ * minutes and when a page loads.
+ */
 const perMinute = { bucket: "console", capacity: 30, refillPerSecond: 0.5 };
 
 const maxBody = 4_096;
@@ -22,7 +25,10 @@ export interface ConsoleSessionParts {
   readonly clock: Clock;
 }
 
-/** Creates the admission of requests that the console's pages send to `/console`. */
+/**
+ * Creates the `onRequest` hook for requests that the console's pages send to `/console`. The hook throws `forbidden` or
+ * `rate-limited`.
+ */
 export function createConsoleAdmission({ transport, config, clock }: ConsoleSessionParts) {
   const assertHost = createHostCheck(config);
   const buckets = createBuckets();
@@ -43,8 +49,8 @@ export function createConsoleAdmission({ transport, config, clock }: ConsoleSess
 }
 
 /**
- * Reads a JSON object whose values must be strings. Throws `validation-failed` for another value, or for a name that is
- * not in `members`.
+ * Reads a JSON object whose values must be strings. Throws `validation-failed` if `body` is not such an object or
+ * contains a name that is not in `members`.
  */
 export function readStrings(body: unknown, members: readonly string[]): Readonly<Record<string, string | undefined>> {
   const faults: FieldFault[] = [];
@@ -61,8 +67,8 @@ export function readStrings(body: unknown, members: readonly string[]): Readonly
 }
 
 /**
- * Mounts the login of the console, whose refresh token is in a cookie that scripts cannot read. POST exchanges the
- * refresh token of the body, or else of the cookie, for an access token. DELETE ends the login.
+ * Mounts `/console/session`, which keeps the refresh token of the console's login in a cookie that scripts cannot read.
+ * POST exchanges the refresh token of the body, or else of the cookie, for an access token. DELETE ends the login.
  */
 export function mountConsoleSession(rest: FastifyInstance, parts: ConsoleSessionParts): void {
   const { transport, config } = parts;

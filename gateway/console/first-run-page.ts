@@ -22,7 +22,7 @@ export function firstRunToken(linkSecret: string): string {
   return createHmac("sha256", linkSecret).update("first run").digest().subarray(0, 16).toString("base64url");
 }
 
-/** Path of the printed link. */
+/** Path and fragment of the printed link. */
 export const firstRunPath = (token: string): string => `/console/first-run#${token}`;
 
 const maxBody = 4_096;

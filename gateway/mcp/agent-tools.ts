@@ -11,20 +11,20 @@ import { enumNames } from "../../src/platform/rest-json/field-names.ts";
 import { ownLabel } from "./session-tools.ts";
 import { defineTool, progressOutput, sessionId, type ToolContext, type ToolResult, text } from "./tool.ts";
 
-/** Milliseconds that a call waits for a turn. */
+/** Maximum milliseconds that a tool call waits for a turn, an extraction, a page or a person. */
 export const longestTurnWait = 40_000;
 
-/** Maximum bytes of a turn's answer. The transcript has all of it. */
+/** Maximum bytes of a turn's text, and maximum characters of its output as JSON, in a tool result. */
 const longestAnswer = 24_000;
 
-/** Label of agent sessions that this server created, with the browser session. */
+/** Label of agent sessions that this server created for a browser session. Its value is the id of that session. */
 const sessionLabel = "mcp_session";
 
 const statusNames = enumNames(TurnStatusSchema);
 
 const agentOutput = { ...progressOutput, text: { type: "string" }, output: { type: "object" } } as const;
 
-/** Shortens an answer, and adds the endpoint that returns all of it. */
+/** Shortens an answer above `longestAnswer`, and appends the endpoint that returns the transcript with all of it. */
 function shortAnswer(answer: string, agentId: string): string {
   const bytes = Buffer.from(answer);
   if (bytes.length <= longestAnswer) return answer;
@@ -62,7 +62,7 @@ export function describeTurn(agentId: string, turn: Turn): ToolResult {
   return { structured };
 }
 
-/** Finds the agent session that an earlier call created for a session. */
+/** Returns the live agent session that an earlier call created for a browser session, if any. */
 async function findAgent({ call }: ToolContext, id: string): Promise<AgentSession | undefined> {
   const query = { status: SessionStatus.LIVE, label: [`${sessionLabel}:${id}`], limit: 1 };
   return (await call(AgentSessionService.method.list, query)).data[0];

@@ -20,7 +20,7 @@ const deepest = 64;
  * nesting.
  */
 function findContentFault(args: JsonObject): FieldFault | undefined {
-  // A loop instead of a recursion, because the nesting of arguments is not yet limited.
+  // A loop instead of recursion, because the nesting of arguments is not yet limited.
   const found: { field: string; value: unknown; depth: number }[] = [{ field: "", value: args, depth: 0 }];
   for (const { field, value, depth } of found) {
     const message = typeof value === "string" ? textFault(value) : undefined;
@@ -35,7 +35,7 @@ function findContentFault(args: JsonObject): FieldFault | undefined {
   return undefined;
 }
 
-/** Throws `validation-failed` if arguments do not match the schema of a tool, or cannot be stored. */
+/** Throws `validation-failed` if arguments violate a tool's schema, cannot be stored, or are nested too deeply. */
 export function validateArguments(tool: Tool, args: JsonObject): void {
   const fault = findContentFault(args);
   if (fault) throw failFaults("validation-failed", [fault]);

@@ -24,7 +24,10 @@ export interface Caller {
 /** Returns a function that calls methods as a client. `signal` cancels the calls, except those with `isKept`. */
 export type CallMethod = (caller: Caller, signal: AbortSignal | undefined) => ToolContext["call"];
 
-/** Creates calls of the methods of `services`. The calls pass through all policies, as those of other transports do. */
+/**
+ * Creates a `CallMethod` for the methods of `services`. Its calls pass through all policies, as those of other
+ * transports do.
+ */
 export function createMethodCalls(
   services: readonly ServedService[],
   { dispatcher }: Pick<TransportParts, "dispatcher">,

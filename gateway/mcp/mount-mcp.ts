@@ -71,8 +71,8 @@ const isToolCall = ({ method, id, params }: RpcMessage): boolean =>
   (params.arguments === undefined || isObject(params.arguments));
 
 /**
- * Mounts the MCP server (https://modelcontextprotocol.io): Streamable HTTP without sessions, for revision 2026-07-28 and
- * its predecessors. The package, its schemas and the tools take 0.1 s to load, so the first request loads them.
+ * Mounts the MCP server (https://modelcontextprotocol.io): Streamable HTTP without sessions, for revision 2026-07-28
+ * and its predecessors. The package, its schemas and the tools take 0.1 s to load, so the first request loads them.
  */
 export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHandler, "close"> {
   const { transport, config, cors, log, loadServer } = parts;
@@ -82,7 +82,7 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
 
   async function loadHandler(): Promise<McpHttpHandler> {
     const { createMcpHandler } = await import("@modelcontextprotocol/server");
-    // Loaded last, because the metric of the tools can be registered only once.
+    // Called after the import, which may fail and be retried: the metric of the tools can be registered only once.
     const createServer = await loadServer();
     return createMcpHandler(
       ({ requestInfo }) => {
@@ -95,8 +95,8 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHa
   }
 
   /**
-   * Throws `forbidden` for other hosts and for pages of origins that are not allowed, as a defence against DNS
-   * rebinding.
+   * Throws `forbidden` for hosts that are not names of the service and for pages of origins that are not allowed, as a
+   * defence against DNS rebinding.
    */
   function assertHostAndOrigin({ raw }: FastifyRequest): void {
     const { origin } = raw.headers;

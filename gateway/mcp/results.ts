@@ -5,7 +5,7 @@ import { errorTable } from "../../src/platform/error-table.ts";
 import type { Failure } from "../../src/platform/errors.ts";
 import type { ToolResult } from "./tool.ts";
 
-/** Converts the result of a tool to that of the protocol. */
+/** Converts the result of a tool to an MCP result. */
 export function toResult({ structured, text, picture, links = [] }: ToolResult): CallToolResult {
   return {
     content: [
@@ -22,7 +22,7 @@ export function toResult({ structured, text, picture, links = [] }: ToolResult):
 /** Name of the input request that shows a link to the user. */
 export const linkKey = "link";
 
-/** Asks the client to show a link to its user, and to repeat the call. */
+/** Returns a result that asks the client to show a link to its user and to repeat the call. */
 export const toInputRequest = ({ url, message, state }: NonNullable<ToolResult["ask"]>): InputRequiredResult =>
   inputRequired({ inputRequests: { [linkKey]: inputRequired.elicitUrl({ url, message }) }, requestState: state });
 

@@ -32,7 +32,7 @@ function describeSession({ id, status, runtime, createdAt, expiresAt, labels }: 
   };
 }
 
-/** Returns the running sessions of the client's account, newest first. */
+/** Returns a page of up to 20 running sessions of the client's account, newest first. */
 export async function listRunning({ call }: Pick<ToolContext, "call">, cursor?: string) {
   const query = { status: SessionStatus.LIVE, limit: max.sessions, ...(cursor !== undefined && { cursor }) };
   const { data, nextCursor } = await call(SessionService.method.list, query);

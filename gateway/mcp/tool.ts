@@ -90,14 +90,14 @@ export function defineTool<const P extends Readonly<Record<string, PropertySchem
 
 const describe = <T extends string>(type: T, description: string) => ({ type, description }) as const;
 
-/** Creates the schema of a text. */
+/** Returns the JSON Schema of a string. */
 export const text = (description: string) => describe("string", description);
 export const integer = (description: string, minimum: number, maximum: number) =>
   ({ type: "integer", description, minimum, maximum }) as const;
 export const choice = <const E extends string>(description: string, ...values: E[]) =>
   ({ type: "string", enum: values, description }) as const;
 
-/** Argument of every tool that acts on a session. */
+/** Argument of every tool that requires a session. */
 export const sessionId = { session_id: { type: "string" } } as const;
 
 /** Properties of the result of a tool that shows the page. */

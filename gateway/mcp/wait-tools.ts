@@ -70,7 +70,7 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
 
   /**
    * Waits up to `ms` milliseconds for a person to hand back control: until the control epoch is at least `epoch` and no
-   * person has control. Reports `timed_out` if no person has control at the time `until`, in ms since the epoch.
+   * person has control. Reports `timed_out` if no person has control at the time `until`, in Unix milliseconds.
    */
   async function waitForPerson({ call, signal }: ToolContext, id: string, epoch: number, until: number, ms: number) {
     const handle = `person/${epoch}/${until}`;

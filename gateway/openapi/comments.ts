@@ -35,8 +35,8 @@ function tidy(comment: string): string {
 }
 
 /**
- * Yields every element that can have a comment, with its path of field numbers (SourceCodeInfo.Location in
- * descriptor.proto).
+ * Yields every message, field, oneof, enum, enum value, service and method, with its path of field numbers and indexes
+ * (SourceCodeInfo.Location in descriptor.proto).
  */
 function* elementsOf(file: FileDescriptorProto): Generator<[fullName: string, path: string]> {
   for (const [i, message] of file.messageType.entries()) {

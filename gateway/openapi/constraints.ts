@@ -58,7 +58,7 @@ const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
   },
 };
 
-/** Converts the buf.validate rules of a field to JSON Schema. Throws for a rule without a translation. */
+/** Converts the buf.validate rules of a field's type to JSON Schema. Throws for a rule without a translation. */
 export function constraintsOf(rules: FieldRules): JsonSchema {
   if (rules.type.case === undefined) return {};
   const type = FieldRulesSchema.fields.find((field) => field.localName === rules.type.case);

@@ -60,13 +60,16 @@ export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kin
   });
 }
 
-/** Returns an example of one member: the value of its option, or a placeholder if the request requires the member. */
+/**
+ * Returns an example of a member. For a oneof, shows the first alternative. For a field, returns the value of its
+ * option `example`, or else a placeholder if the field is needed.
+ */
 export function requestMember(member: DescField | DescOneof, needed: boolean): Json | undefined {
   if (member.kind === "oneof") return oneofExample(member, requestExample);
   return fieldExample(member) ?? (needed ? wrap(member, placeholderFor(member, requestExample)) : undefined);
 }
 
-/** Returns an example response. Members that a response may omit appear only if they have an example. */
+/** Returns an example response. Fields that a response may omit appear only if they have an example. */
 export function responseExample(desc: DescMessage, seen: ReadonlySet<DescMessage> = new Set()): JsonObject {
   const inner = (message: DescMessage) => responseExample(message, new Set([...seen, desc]));
   const whole = onlyOneof(desc);
@@ -121,7 +124,7 @@ export function readOption(field: DescField, text: string): Json {
 
 /**
  * Returns an example of a path parameter: that of the field, else of the id to which the field refers. Otherwise
- * returns an example id from a response of the service.
+ * returns an example id from a response of the service, or `id`.
  */
 export function pathExample(field: DescField, method: DescMethod): string {
   const methods = [method, ...method.parent.methods].filter(({ methodKind }) => methodKind === "unary");
@@ -130,7 +133,7 @@ export function pathExample(field: DescField, method: DescMethod): string {
   return String(fieldExample(field) ?? idOf(field) ?? (id && fieldExample(id)) ?? "id");
 }
 
-/** Returns the example id of the message that a field such as `session_id` refers to. */
+/** Returns the example id of the message that a field such as `session_id` refers to, if any. */
 function idOf(field: DescField): Json | undefined {
   const name = /^(\w+)_id$/.exec(field.name)?.[1];
   const { file } = field.parent;

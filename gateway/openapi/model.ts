@@ -43,7 +43,6 @@ export interface Reference {
   readonly $ref: string;
 }
 
-/** A parameter in path, query or header. */
 export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
@@ -67,14 +66,12 @@ export interface Header {
   readonly schema: JsonSchema;
 }
 
-/** One response of an operation. */
 export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Header | Reference>>;
   readonly content?: Readonly<Record<string, MediaType>>;
 }
 
-/** The body of a request. */
 export interface RequestBody {
   readonly required: boolean;
   readonly description?: string;

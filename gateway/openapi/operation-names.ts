@@ -9,7 +9,7 @@ export function pascalCase(name: string): string {
     .join("");
 }
 
-/** Returns the operation id: `createSession`, `listSessions`, `getSessionState`, `signUp`. */
+/** Returns the operation id, such as `createSession`, `listSessions`, `getSessionState` or `signUp`. */
 export function operationIdOf({ name, parent }: DescMethod): string {
   const [verb = name, ...rest] = wordsOf(name);
   const noun = serviceTag(parent);
@@ -18,7 +18,10 @@ export function operationIdOf({ name, parent }: DescMethod): string {
   return `${verb.toLowerCase()}${name === "List" ? `${noun}s` : noun}${rest.join("")}`;
 }
 
-/** Returns the heading of a method: its option `title`, else its name in words. */
+/**
+ * Returns the heading of a method: its option `title`, else its name in words. If the name is one word, adds the
+ * service's noun: `Create a session`.
+ */
 export function titleOf(method: DescMethod): string {
   const given = getOption(method, title);
   if (given !== "") return given;

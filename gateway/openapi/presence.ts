@@ -3,7 +3,7 @@ import { default_value, nullable } from "../../src/gen/pilothouse/v1/options_pb.
 import { isWritable } from "../../src/platform/rest-json/field-names.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 
-/** Returns the required members of a request, whose rules an empty message violates. */
+/** Returns the required members of a request: those with a rule that an empty message violates. */
 export function requiredMembers(desc: DescMessage): Set<string> {
   const missing = ruleFaults(desc, create(desc)).map(({ field }) => field);
   return new Set(missing.filter((field) => desc.members.some(({ name }) => name === field)));

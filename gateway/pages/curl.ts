@@ -25,7 +25,7 @@ export function curlOf(target: CurlTarget, parameters: readonly Parameter[], doc
   return parts.filter((part) => typeof part === "string").join(" \\\n  ");
 }
 
-/** Replaces the parameters of a path by their examples. */
+/** Replaces the parameters of a path with their examples. */
 export function fillPath(path: string, parameters: readonly Parameter[]): string {
   const inPath = parameters.filter((parameter) => parameter.in === "path");
   return inPath.reduce(

@@ -52,7 +52,10 @@ export function headerTable(headers: Readonly<Record<string, Header | Parameter>
   })}</table>`;
 }
 
-/** Renders the fields of an object as a table with collapsible nested objects. `seen` ends the recursion. */
+/**
+ * Renders the fields of an object as a table with collapsible nested objects. `seen` contains the enclosing schemas, to
+ * end the recursion.
+ */
 export function fieldTable(schema: JsonSchema, resolver: Resolver, seen: readonly JsonSchema[] = []): Html {
   const { properties = {}, required = [] } = resolver.schema(schema);
   return html`<table>${Object.entries(properties).map(([name, property]) =>

@@ -18,7 +18,7 @@ export interface DocumentsTask {
 /** Timeout of a build in milliseconds. A build takes about 2 s. */
 const buildMs = 60_000;
 
-/** Megabytes of the thread's heap. */
+/** Heap limits of the thread. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
 const program = new URL("./documents-worker.ts", import.meta.url);

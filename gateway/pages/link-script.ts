@@ -1,7 +1,7 @@
 /**
  * Script of pages that links in e-mails open. The script removes the token from the address, so that the history does
- * not contain the token. The request needs a button press, so that mail programs that prefetch links do not use up the
- * token.
+ * not contain the token. The request needs a button press, so that e-mail programs that prefetch links do not use up
+ * the token.
  */
 export const linkScript = `
 const about = document.querySelector("#about");

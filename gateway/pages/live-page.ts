@@ -159,9 +159,7 @@ const scriptHeaders = { "content-type": "text/javascript; charset=utf-8", "x-con
 interface LivePageOptions {
   /** Origins whose pages may embed the page in a frame. */
   readonly embedders: readonly string[];
-  /**
-   * Address of the media server, if any. To connect to the media server, the page loads a second script of the service.
-   */
+  /** URL of the media server, if any. To connect to the media server, the page loads a second script of the service. */
   readonly mediaServer: string | undefined;
 }
 

@@ -21,7 +21,7 @@ const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#1f6feb"/>' +
   '<path d="M8 3l3 10-3-2-3 2z" fill="#fff"/></svg>';
 
-/** Returns the path of the error pages. */
+/** Returns the path of the error pages, without a slash at the end. */
 export function errorsPathOf(errorsBase: string): string {
   return new URL(errorsBase).pathname.replace(/\/$/, "");
 }
@@ -121,7 +121,7 @@ export function acceptsCoding(header: string, coding: string): boolean {
   return codings.some(([name, weight = "q=1"]) => (name === coding || name === "*") && !/^q=0(\.0*)?$/.test(weight));
 }
 
-/** Returns whether an If-None-Match header contains an entity tag (RFC 9110, section 13.1.2). */
+/** Returns whether an If-None-Match header matches an entity tag (RFC 9110, section 13.1.2). */
 export function isKnown(etag: string, header: string): boolean {
   const known = header.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   return known.includes(etag) || known.includes("*");

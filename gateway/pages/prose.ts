@@ -1,6 +1,6 @@
 import { type Html, html } from "../../src/platform/html.ts";
 
-/** Renders a comment of the contract: paragraphs, lists of lines that begin with a dash, and `code`. */
+/** Renders a description, such as a proto comment: paragraphs, lists of lines that begin with a dash, and `code`. */
 export function prose(text: string): Html[] {
   return text
     .split("\n\n")
@@ -12,7 +12,7 @@ export function prose(text: string): Html[] {
     );
 }
 
-/** Renders one line of a comment. */
+/** Renders one paragraph of a description, with text between backticks as `code`. */
 export function inline(text: string): Html[] {
   return text.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 }

@@ -89,7 +89,7 @@ function iterate(item: string, list: string): SdkSample {
   };
 }
 
-/** Formats a call, whose options are the last argument in TypeScript and keyword arguments in Python. */
+/** Formats a call. The options are the last argument in TypeScript, and keyword arguments in Python. */
 function callBoth(name: string, args: readonly Json[], options: Fields): SdkSample {
   const given = Object.entries(options);
   return {

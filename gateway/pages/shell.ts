@@ -29,7 +29,7 @@ const plain: Own = { style: "", script };
 /** Headers of pages with the common style and script. */
 export const pageHeaders = pageHeadersFor(style, script);
 
-/** Style and script of a page without a script. */
+/** Style and script of a page with only the common style and no script. */
 export const unscripted: Own = { style: "", script: "" };
 
 /** Headers of pages with the common style and no script. */

@@ -129,7 +129,7 @@ ${past.length === 0 ? html`<p>No incidents in the last 90 days.</p>` : past.map(
   return page(`Status: ${headlines[health]}`, body, { style: statusStyle, script: statusScript });
 }
 
-/** Returns the address of a submitted form. */
+/** Returns the e-mail address in a submitted form, or "". */
 function emailOf(body: unknown): string {
   const fields = new URLSearchParams(body instanceof Buffer ? body.toString() : "");
   return fields.get("email")?.trim() ?? "";

@@ -18,8 +18,8 @@ const maxQueued = 16;
 const messagesPerSecond = 200;
 
 /**
- * A faulty message of a client. `converse` responds with the fault, at the cost of other messages; `relayed` throws the
- * fault.
+ * A faulty message of a client. `converse` draws the tokens of the message and responds with the fault; `relayed`
+ * throws the fault.
  */
 interface BrokenMessage {
   readonly broken: unknown;

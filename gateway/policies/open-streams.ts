@@ -39,8 +39,8 @@ export interface OpenStreams {
    */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
   /**
-   * Counts a public stream whose messages do not pass through `run`. Throws if the client address has too many streams.
-   * Calls `end` when the gateway stops. Resolves with a function that stops counting the stream.
+   * Counts a public stream whose messages do not pass through `run`. Throws `rate-limited` if the client address has
+   * too many streams. Calls `end` when the gateway stops. Resolves with a function that stops counting the stream.
    */
   slot(call: GatewayCall, end: () => void): Promise<() => void>;
   /**

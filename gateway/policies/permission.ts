@@ -3,8 +3,8 @@ import type { AdmissionPolicy } from "./policy.ts";
 
 /**
  * Refuses a bearer that does not allow the client address or lacks the method's scope, and an API key if the method
- * requires a login. Refuses session tokens, connection tickets and file links for methods that do not accept them, and
- * bearers in a path that may not be there.
+ * requires a login. Refuses session tokens, connection tickets and file links for methods that do not accept them, and,
+ * in a path or query, bearers of kinds that are not accepted there.
  */
 export const permission: AdmissionPolicy = {
   name: "permission",

@@ -53,7 +53,10 @@ function settle(call: GatewayCall, states: readonly BucketState[]): void {
   call.hasDrawn = call.served.rules.bucketsUnless === "";
 }
 
-/** Milliseconds between draws of a stream that waits for a token. The slowest bucket refills a token every 17 ms. */
+/**
+ * Milliseconds between draws of a stream that waits for a token. The slowest bucket of a stream refills a token every
+ * 17 ms.
+ */
 const pollMs = 20;
 
 /**

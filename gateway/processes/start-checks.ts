@@ -26,8 +26,8 @@ interface RunningInstance {
 const recordIn = (dataDir: string): string => join(dataDir, "running.json");
 
 /**
- * Throws if DATA_DIR cannot be used or has a running service, or if a port cannot be used. `gateway/main.ts` explains
- * the error of a port in use.
+ * Throws if DATA_DIR, PORT, GRPC_PORT or INTERNAL_PORT cannot be used or, in embedded mode, if a service is running in
+ * DATA_DIR. `gateway/main.ts` explains the error of a port in use.
  */
 export async function checkStart(config: Config): Promise<void> {
   await checkDirectory(config.dataDir);
@@ -79,7 +79,7 @@ async function readRecord(dataDir: string): Promise<RunningInstance | undefined>
   try {
     return JSON.parse(await readFile(recordIn(dataDir), "utf8"));
   } catch {
-    // No service has run here, or a service was killed during the write.
+    // No service is running here, or a service was killed during the write.
     return undefined;
   }
 }

@@ -19,7 +19,7 @@ import { createSupervisor } from "../../src/platform/supervisor.ts";
 const times = {
   /** Until a process is ready, migrations included. */
   start: 120_000,
-  /** Until a response about readiness or metrics. */
+  /** From a request of `ask` to its response. */
   answer: 2_000,
   /** From SIGTERM to SIGKILL of a process that is not yet ready. */
   endUnready: 15_000,
@@ -56,7 +56,10 @@ export interface SupervisedProcessOptions {
 
 /** A child process that is restarted when it exits or stops responding. */
 export interface SupervisedProcess {
-  /** Resolves when the process is ready; rejects with EndedAtStart if it exits first. */
+  /**
+   * Resolves when the process is ready. Rejects with EndedAtStart if the process exits first, or with another error if
+   * the process is not ready within 120 s.
+   */
   start(): Promise<void>;
   stop(): Promise<void>;
   post(post: BusEnvelope): void;

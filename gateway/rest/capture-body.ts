@@ -97,7 +97,10 @@ class BodyText {
     return text;
   }
 
-  /** Throws if bytes are missing. The status was already sent, so only a broken connection can report the error. */
+  /**
+   * Throws if the capture has fewer or more bytes than its header announced. The status was already sent, so only a
+   * broken connection can report the error.
+   */
   assertComplete(): void {
     if (this.#received === this.#size) return;
     throw new Error(`expected ${this.#size} bytes of the capture, got ${this.#received}`);

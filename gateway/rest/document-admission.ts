@@ -10,9 +10,10 @@ import { isClosed } from "./mount.ts";
 const maxUnread = 256;
 
 /**
- * Creates the admission of GET and HEAD requests for documents. Each request draws from the `documents` bucket of its
- * address; an empty bucket throws `rate-limited`. Returns false if the client has disconnected. Also returns false if
- * its address has too many unread documents, and closes the stream (over HTTP/1.1: the connection) without a response.
+ * Creates the function that admits GET and HEAD requests for documents. Each request draws from the `documents` bucket
+ * of its address; if the bucket is empty, the function throws `rate-limited`. The function returns false if the client
+ * has disconnected. It also returns false if the client's address has too many unread documents, and closes the stream
+ * (over HTTP/1.1: the connection) without a response.
  */
 export function documentAdmission(
   transport: TransportParts,

@@ -2,8 +2,8 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { Failure, fail } from "../../src/platform/errors.ts";
 
 /**
- * Creates a parser that converts an application/x-www-form-urlencoded body to a JSON object. By RFC 6749, 3.2, unknown
- * fields are ignored, empty fields count as omitted, and repeated fields are refused.
+ * Creates a parser that converts an application/x-www-form-urlencoded body to a JSON object. According to RFC 6749,
+ * 3.2, unknown fields are ignored, empty fields count as omitted, and repeated fields are refused.
  */
 export function formParser(desc: DescMessage): (body: Buffer) => unknown {
   const names = new Set(desc.fields.map(({ name }) => name));

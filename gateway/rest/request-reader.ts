@@ -11,7 +11,7 @@ import { ruleFaults } from "../../src/platform/validation.ts";
 export interface RequestParts {
   readonly variables: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string | readonly string[]>>;
-  /** JSON body as received; undefined if there was none. */
+  /** Body as received; undefined if there was none. */
   readonly body: Buffer | undefined;
 }
 
@@ -53,7 +53,7 @@ export function compileRequestReader(
   };
 }
 
-/** Compiles a reader of messages that consist of a query. The fault of an unknown parameter lists the known ones. */
+/** Compiles a reader that builds messages from a query. The fault of an unknown parameter lists the known ones. */
 export function compileQueryReader(desc: DescMessage): (query: URLSearchParams) => Message {
   const readers = new Map(desc.fields.filter(isWritable).map((field) => [field.name, compileTextReader(field)]));
   return (query) => {

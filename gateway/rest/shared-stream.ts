@@ -13,7 +13,7 @@ const groupCount = 15;
 /** Followers to write to before yielding to the event loop. Writing to 100 followers takes 3 ms of CPU. */
 const atOnce = 100;
 
-/** Largest number of unread bytes per follower, besides kernel buffers. A status message has some thousand bytes. */
+/** Largest number of unread bytes per follower, besides kernel buffers. A status message has a few thousand bytes. */
 const maxWaiting = 262_144;
 
 /**
@@ -35,7 +35,10 @@ export class SharedStream {
     this.#write = write;
   }
 
-  /** Sends the latest frame and all later frames to a follower until its response closes. */
+  /**
+   * Sends the latest frame and later frames to a follower until its response closes. May skip a frame that a newer
+   * frame replaces.
+   */
   follow(messages: Broadcast<Message>, response: ServerResponse): void {
     const group = this.#groups[this.#count % groupCount];
     if (!group) return;
@@ -58,8 +61,8 @@ export class SharedStream {
   }
 
   /**
-   * Sends a frame to the followers of some groups, `atOnce` per turn of the event loop. A message stops when a newer
-   * message exists; a keep-alive frame does not.
+   * Sends a frame to the followers of some groups, `atOnce` per turn of the event loop. Stops if a newer message
+   * exists, unless the frame is a keep-alive frame.
    */
   async #deliver(frame: string, groups: readonly Set<ServerResponse>[]): Promise<void> {
     const bytes = Buffer.from(frame);

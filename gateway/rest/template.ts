@@ -1,6 +1,6 @@
 import { failFields } from "../../src/platform/errors.ts";
 
-/** Name of the path variable or query parameter that contains a bearer, and is no field of the message. */
+/** Name of the path variable or query parameter that contains a bearer, and is not a field of the message. */
 export const tokenVariable = "token";
 
 /** A path template of google.api.http, limited to literals and one variable per segment. */

@@ -1,7 +1,10 @@
 import type { FastifyRequest } from "fastify";
 import { failFields } from "../../src/platform/errors.ts";
 
-/** Parses `X-Request-Timeout-Ms`, the client's timeout (1 to 600,000). */
+/**
+ * Returns the client's timeout in milliseconds from `X-Request-Timeout-Ms`, if any. Throws `bad-request` unless the
+ * value is a whole number from 1 to 600,000.
+ */
 export function timeoutOf(request: FastifyRequest): number | undefined {
   const text = request.headers["x-request-timeout-ms"];
   if (text === undefined) return undefined;

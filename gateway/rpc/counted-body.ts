@@ -2,7 +2,7 @@ import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { longestMessage } from "../message-size.ts";
 import { boundsOf, fieldsBeyond, keysBeyond } from "../unread-messages.ts";
 
-/** Bytes before each message of a stream: its flags and length. */
+/** Bytes before each message in an envelope: its flags and length. */
 const prefixBytes = 5;
 
 interface CountedBodyOptions {

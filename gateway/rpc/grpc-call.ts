@@ -43,7 +43,7 @@ export function countMemory(
 
 /**
  * Limits the message size of a call, compressed and decompressed, because grpc-js has only one limit for all methods.
- * Sets private fields of grpc-js, whose presence a test verifies.
+ * Sets private fields of grpc-js, and throws if they do not exist.
  */
 export function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {
   const decoder: unknown = Reflect.get(inner, "decoder");
@@ -54,7 +54,7 @@ export function boundMessages(inner: ServerInterceptingCallInterface, bytes: num
   inner.maxReceiveMessageSize = bytes;
 }
 
-/** Returns the HTTP/2 stream of a call from a private field of grpc-js, whose presence a test verifies. */
+/** Returns the HTTP/2 stream of a call from a private field of grpc-js. Throws if the field does not exist. */
 export function streamOf(inner: ServerInterceptingCallInterface): ServerHttp2Stream {
   const stream: unknown = Reflect.get(inner, "stream");
   if (!isHttp2Stream(stream)) throw new Error("expected the private field of the stream in grpc-js");

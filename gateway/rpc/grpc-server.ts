@@ -55,7 +55,7 @@ export class GrpcServer {
       "grpc.max_send_message_length": 65 * 1024 * 1024,
       "grpc.max_concurrent_streams": 250,
       "grpc.max_connection_idle_ms": limits.idle,
-      // Pings detect disconnected clients that Node does not notice, such as after GOAWAY.
+      // Pings detect disconnected clients that Node does not notice, for example after GOAWAY.
       "grpc.keepalive_time_ms": 10_000,
       "grpc.keepalive_timeout_ms": limits.silence,
       interceptors: [

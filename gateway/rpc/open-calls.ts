@@ -22,8 +22,9 @@ interface OpenCallOptions {
 }
 
 /**
- * Creates the admission of methods outside the registry (health, reflection). Each call draws a token, like a request
- * that reaches no method. While the client has not read the previous responses, the next message waits.
+ * Creates the interceptor that admits calls of methods outside the registry (health, reflection). Each call draws a
+ * token, like a request that reaches no method. While the client has not read the previous responses, the next message
+ * waits.
  */
 export function limitOpenCalls({ transport, openMs, statusOf }: OpenCallOptions) {
   const streamSlots = createStreamSlots();

@@ -1,6 +1,6 @@
 import { defineConfig } from "vite";
 
-/** Name of the bundle (`live`, or a script that it loads). Each is one file without globals. */
+/** Name of the bundle: `live`, or `livekit`, which `live` loads. Each bundle is one file. */
 const { PAGE = "live" } = process.env;
 
 export default defineConfig({

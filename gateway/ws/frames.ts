@@ -28,7 +28,8 @@ export interface FrameCodec {
 
 /**
  * Compiles the frame codec of a method. Text frames contain the REST JSON. Messages with a field of the option
- * `websocket_binary` are sent as binary frames in protobuf. `variables` contains the values from the path.
+ * `websocket_binary` are sent as binary frames in protobuf, and clients of such methods may send binary frames too.
+ * `variables` contains the values from the path.
  */
 export function compileFrames(
   { method: { input, output }, rules: { websocketBinary } }: ServedMethod,

@@ -31,7 +31,7 @@ export function cdpInput(sessionId: string): RelayInput {
 
 const readOptions = compileQueryReader(ConnectOptionsSchema);
 
-/** Returns the messages of `SessionService.Connect`. Throws for an invalid query. */
+/** Returns the messages of `SessionService.Connect`. Throws `validation-failed` for an invalid query. */
 export function connectInput(query: URLSearchParams): RelayInput {
   query.delete(tokenVariable);
   // Casts the message to the type that its descriptor declares.

@@ -65,7 +65,7 @@ function closeNow(client: WebSocket, socket: Socket, code: number, reason: strin
 
 /**
  * Returns a function that reads the bytes of an unfinished message: its finished frames and the current frame. Reads
- * private fields of `ws`, whose presence a test verifies.
+ * private fields of `ws`. Throws if the fields do not exist.
  */
 function unfinishedOf(client: WebSocket): () => number {
   const receiver: unknown = Reflect.get(client, "_receiver");

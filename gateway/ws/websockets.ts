@@ -81,7 +81,10 @@ export class WebSockets {
     this.#pings = setInterval(() => this.#ping(), pingMs).unref();
   }
 
-  /** Handles an upgrade request that the request filter has admitted: accepts the WebSocket or sends a problem document. */
+  /**
+   * Handles an upgrade request that the request filter has admitted: accepts the WebSocket, passes the request to
+   * `next`, or sends a problem document.
+   */
   async upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): Promise<void> {
     let call: GatewayCall | undefined;
     try {
@@ -216,7 +219,7 @@ function bearerOf({ headers }: IncomingMessage): string | undefined {
   return offered.find((item) => item.startsWith("bearer."))?.slice("bearer.".length);
 }
 
-/** Refuses Playwright's own protocol, whose versions of client and server must match. */
+/** Refuses Playwright's own protocol, which requires client and server of the same version. */
 function refusePlaywright({ headers }: IncomingMessage): void {
   if (headers["x-playwright-browser"] === undefined) return;
   throw failFields("bad-request", {

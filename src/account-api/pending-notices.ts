@@ -5,9 +5,7 @@ import type { ResourceChange } from "../kernel/account-change.ts";
  */
 const limit = 1_000;
 
-/**
- * Changes buffered for a reader. Several changes of a resource become one. The first notice is always `resync`.
- */
+/** Changes buffered for a reader. Several changes of a resource are merged. The first notice is always `resync`. */
 export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> {
   readonly #changes = new Map<string, ResourceChange>();
   #isStale = true;
@@ -33,12 +31,12 @@ export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> 
     this.#wake?.resolve();
   }
 
-  /** Ends the reader. */
+  /** Ends the iteration. Buffered changes are dropped. */
   end(): void {
     this.#finish({});
   }
 
-  /** Ends the reader with an error. */
+  /** Ends the iteration with an error, unless it has already ended. Buffered changes are dropped. */
   fail(error: unknown): void {
     this.#finish({ error });
   }

@@ -28,7 +28,7 @@ function select(db: Queryable) {
     ]);
 }
 
-/** Lists the accounts of a user, in the order of joining. */
+/** Lists the memberships of a user, in the order of joining. */
 export async function listMemberships(db: Queryable, userId: string): Promise<Membership[]> {
   const rows = await select(db).where("m.user_id", "=", userId).orderBy("m.created_at").orderBy("m.id").execute();
   return rows.map((row) => ({ ...row, isDisabled: row.isDisabled === true }));

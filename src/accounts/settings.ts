@@ -7,7 +7,7 @@ export const { toMessage: toLogLevel, toStored: toStoredLogLevel } = storedNames
 
 export type StoredLogLevel = NonNullable<ReturnType<typeof toStoredLogLevel>>;
 
-/** Log level of accounts that have not chosen any. */
+/** Log level of accounts without a setting. */
 export const defaultLogLevel: StoredLogLevel = "errors";
 
 /** Returns the log level of the account's new sessions. */

@@ -5,7 +5,7 @@ import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Stamp } from "../platform/postgres/schema.ts";
 import { defaultLogLevel, type StoredLogLevel } from "./settings.ts";
 
-/** Accounts. Every other resource belongs to an account. */
+/** Accounts, to which sessions, keys, webhooks and similar resources belong. */
 interface AccountsTable {
   id: string;
   name: string;
@@ -18,7 +18,10 @@ interface AccountsTable {
   created_at: Stamp;
   /** Operator overrides of the tier's limits. Expired overrides are pruned. */
   overrides: JSONColumnType<Override[], string | undefined, string>;
-  /** When the operator disabled or an owner deleted the account. Its credentials are revoked, and logins are rejected. */
+  /**
+   * When the operator disabled or an owner deleted the account; null if neither. While set, credentials of the account
+   * are revoked, and logins are rejected.
+   */
   disabled_at: Generated<Date | null>;
   /** Until when the account can be restored. Set when an owner deletes the account, which also disables it. */
   deletes_at: Generated<Date | null>;
@@ -85,7 +88,6 @@ export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: stri
   await tx.sql.insertInto("accounts").values(account).execute();
 }
 
-/** An account with its name. */
 export interface NamedAccount extends AccountState {
   readonly id: string;
   readonly name: string;
@@ -95,12 +97,12 @@ export interface NamedAccount extends AccountState {
 const selectNamed = (db: Queryable) =>
   db.sql.selectFrom("accounts").select(["id", "name", "tier", "overrides", "created_at", "disabled_at"]);
 
-/** Returns an account that must exist. */
+/** Returns an account. Throws if the account does not exist. */
 export async function findAccount(db: Queryable, id: string): Promise<NamedAccount> {
   return selectNamed(db).where("id", "=", id).executeTakeFirstOrThrow();
 }
 
-/** Returns whether an owner has deleted the account. */
+/** Returns whether an owner has deleted the account and its data has not been erased yet. */
 export async function isDeleted(db: Queryable, id: string): Promise<boolean> {
   const select = db.sql.selectFrom("accounts").select("deletes_at").where("id", "=", id);
   return (await select.executeTakeFirstOrThrow()).deletes_at !== null;
@@ -133,7 +135,10 @@ export async function setTier(tx: Tx, id: string, tier: string, arranged: string
   await tx.sql.updateTable("accounts").set({ tier, arranged_tier: arranged }).where("id", "=", id).execute();
 }
 
-/** Disables or enables an account; enabling also undoes a deletion. Returns false if nothing changed. */
+/**
+ * Disables an account, or enables the account if `disabledAt` is null, which also undoes a deletion. Returns false if
+ * nothing changed.
+ */
 export async function setDisabled(tx: Tx, id: string, disabledAt: Date | null): Promise<boolean> {
   const row = await tx.sql
     .updateTable("accounts")

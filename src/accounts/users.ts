@@ -33,7 +33,7 @@ export async function findUserByEmail(db: Queryable, email: string, now: number)
     .executeTakeFirst();
 }
 
-/** Finds a user whose address is verified. */
+/** Finds a user by identifier. Pending sign-ups are ignored. */
 export async function findUser(db: Queryable, id: string): Promise<UserRow | undefined> {
   const found = db.sql.selectFrom("users").selectAll().where("id", "=", id);
   return await found.where("email_verified_at", "is not", null).executeTakeFirst();

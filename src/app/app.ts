@@ -76,7 +76,7 @@ export interface App extends AppParts {
   stop(): Promise<void>;
 }
 
-/** Replacements for tests and tools. */
+/** Settings from the process that creates the app, and replacements for parts of the app. */
 export interface AppOptions {
   readonly clock?: Partial<Clock>;
   readonly log?: Log;
@@ -87,9 +87,9 @@ export interface AppOptions {
   readonly scope?: "all" | "gateway";
   /** Bus to the other processes of a single-machine service. */
   readonly bus?: Bus | undefined;
-  /** Secret part of the outbox address. Default: random at each start. */
+  /** Secret part of the outbox URL. Default: random at each start. */
   readonly linkSecret?: string | undefined;
-  /** Replaces the configured database in embedded mode, if its server is already running. */
+  /** Replaces the configured database with a running one. */
   readonly database?: DatabaseTarget | undefined;
   /** Replaces name resolution for webhooks and LLM providers. */
   readonly resolve?: Resolve;
@@ -97,7 +97,7 @@ export interface AppOptions {
   readonly workerProgram?: string | null;
   /** Environment, of which the embedded worker receives selected variables. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Called if the process must exit because another gateway has taken the database. */
+  /** Called if the process must exit because another service has taken the database. */
   readonly onFatal?: () => void;
   /** Milliseconds between samples of the status. */
   readonly statusEvery?: number;
@@ -110,7 +110,7 @@ function endProcess(): void {
   process.kill(process.pid, "SIGTERM");
 }
 
-/** Creates the state that gateways share through Redis, or in memory for a single gateway. */
+/** Creates the state that gateways share through Redis; without Redis, a single gateway keeps it in memory. */
 function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry, localBus: Bus) {
   const own = { bus: localBus, buckets: createBuckets(), streamSlots: createStreamSlots(), parts: [] };
   if (redisUrl === undefined) return own;

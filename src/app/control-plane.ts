@@ -34,7 +34,7 @@ export function createSessionFleet({ uses, ...parts }: SessionFleetParts): Fleet
   return createFleet({ ...parts, keeper: createSessionKeeper({ ...parts, profiles: { uses } }) });
 }
 
-/** Returns the worker program for a single-machine service. */
+/** Returns the worker program for a single-machine service; undefined for other services. */
 export const workerProgramOf = ({ embedded }: Config): string | undefined =>
   embedded ? bundledWorkerProgram : undefined;
 
@@ -94,7 +94,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   };
 }
 
-/** Creates the sealer of session logs. Without keys, logs a warning and returns undefined. */
+/** Creates the sealer of session logs. Outside embedded mode without keys, logs a warning and returns undefined. */
 function createLogSealer({ embedded, secretsKeys: keys, dataDir }: Config, log: Log): Sealer | undefined {
   if (embedded || keys.length > 0)
     return createSealer({ keys, file: embedded ? join(dataDir, "secrets-key") : undefined });

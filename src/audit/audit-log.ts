@@ -17,7 +17,7 @@ export const userActor = ({ id, email }: { readonly id: string; readonly email: 
   name: email,
 });
 
-/** Resources whose changes all have an audit entry, by the first part of the action. */
+/** Resources for which every change has an audit entry, by the first part of the action. */
 const resources: Readonly<Record<string, ResourceChange["resource"]>> = {
   agent_session: "agent_session",
   api_key: "api_key",

@@ -15,7 +15,7 @@ export interface AuthMails {
   /** `keys`: names and prefixes of the user's keys; `token`: token of the link that revokes these keys. */
   passwordChanged(user: Recipient, keys: readonly string[], token: string): Mail;
   newDevice(user: Recipient, client: Client): Mail;
-  /** Sent to the new address, whose owner is not verified yet. */
+  /** Sent to the new address, before its owner is verified. */
   emailChange(user: Recipient, token: string): Mail;
   /** Sent to the owner of an address that another user has requested. */
   emailTaken(user: Recipient): Mail;

@@ -9,7 +9,7 @@ import type { Call } from "../kernel/call.ts";
 import type { AuthServiceParts } from "./auth-parts.ts";
 import { invalidMailToken, useMailToken } from "./mail-tokens.ts";
 
-/** Creates the method that revokes a user's keys by a mailed link. */
+/** Creates the method that revokes the API keys that a user created, with the link from an e-mail. */
 export function createKeyRevocation(parts: AuthServiceParts) {
   const { db, clock, audit } = parts;
   return (call: Call, { token }: RevokeKeysRequest): Promise<Empty> =>

@@ -12,7 +12,7 @@ import { dropVerifications, makeMailToken } from "./mail-tokens.ts";
 
 const max = { shared: 5, knownNetwork: 5, what: "link requests for this address" };
 
-/** A request for a mailed link; the address may not belong to a user. */
+/** A request for a link by e-mail. The address does not necessarily belong to a user. */
 export interface LinkRequest {
   readonly kind: "verify-email" | "magic-link" | "password-reset";
   /** Canonical address. */

@@ -88,7 +88,7 @@ export async function dropVerifications(tx: Tx, userId: string): Promise<void> {
 /** Links with which the owner of a mailbox undoes a takeover. Further changes must not invalidate these links. */
 const recoveryKinds: readonly MailTokenKind[] = ["undo-email-change", "account-restore", "keys"];
 
-/** Deletes the unused links of a user, except those that undo a change. */
+/** Deletes the unused links of a user, except those of `recoveryKinds`. */
 export async function dropMailTokens(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "not in", recoveryKinds).execute();
 }

@@ -18,8 +18,9 @@ interface NewPasswordParts {
 }
 
 /**
- * Stores a new password, ends all logins except `except`, and deletes the user's mail links except those that undo a
- * change. The confirmation e-mail lists the user's API keys, which stay valid, with a link that revokes these keys.
+ * Stores a new password, ends all logins except `except`, and deletes the user's unused e-mail links except recovery
+ * links. The confirmation e-mail lists the API keys that the user created, which stay valid, with a link that revokes
+ * these keys.
  */
 export async function changePasswordHash(
   { clock, logins, mailer }: NewPasswordParts,

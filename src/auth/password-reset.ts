@@ -11,7 +11,7 @@ import { findMailToken, useMailToken } from "./mail-tokens.ts";
 import { changePasswordHash } from "./new-password.ts";
 import { createVerification } from "./verification.ts";
 
-/** Creates the method that sets a new password by a mailed link. */
+/** Creates the method that sets a new password with the link from an e-mail. */
 export function createPasswordReset(parts: AuthServiceParts) {
   const { db, clock, passwords, audit } = parts;
   const verify = createVerification(parts);

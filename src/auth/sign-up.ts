@@ -42,8 +42,8 @@ export function createSignUp(parts: AuthServiceParts) {
 
   /**
    * Throws `email-already-registered` for an address that has a user or a pending sign-up. Requests the verification
-   * e-mail again, which may have been lost. E-mails are limited, so that a mailbox cannot be flooded. Neither text nor
-   * timing discloses whether the address is verified.
+   * e-mail again, in case the first was lost. E-mails are limited, so that a mailbox cannot be flooded. Neither text
+   * nor timing discloses whether the address is verified.
    */
   async function rejectRepeated(email: string): Promise<never> {
     await contestSignUp(db, email);

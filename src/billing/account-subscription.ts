@@ -39,7 +39,7 @@ function toSubscriptionMessage(row: SubscriptionRow): Subscription {
   });
 }
 
-/** Returns the order whose prepaid months are running, as a subscription; undefined if none are running. */
+/** Returns the order with running prepaid months, as a subscription; undefined if there is none. */
 async function findPrepaidSubscription(db: Database, accountId: string): Promise<Subscription | undefined> {
   const block = (await listGrants(db, accountId)).find(({ runningSince }) => runningSince !== null);
   const order = block && (await findOrder(db, block.id, accountId));

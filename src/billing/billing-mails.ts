@@ -5,7 +5,7 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { Config } from "../platform/config.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
-/** An e-mail about billing. In e-mails to members, a line that names the account precedes `lines`. */
+/** An e-mail about billing. In e-mails to managers, a line that names the account precedes `lines`. */
 export interface BillingMail {
   readonly subject: string;
   readonly lines: readonly string[];

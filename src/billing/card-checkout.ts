@@ -74,7 +74,7 @@ async function ensureCustomer(
 }
 
 /**
- * Closes the open checkouts of a customer before another checkout opens, so that a customer cannot pay two. Throws
+ * Closes the open checkouts of a customer before another checkout opens, so that a customer cannot pay twice. Throws
  * `conflict` if a checkout was paid but its subscription is not stored yet.
  */
 async function closeOthers(

@@ -1,7 +1,7 @@
 import { type BillingMail, dayText, moneyText, tierText } from "./billing-mails.ts";
 import type { SubscriptionRow } from "./store.ts";
 
-/** Mail subjects for a subscription that became active, by previous status. */
+/** E-mail subjects for a subscription that became active, by previous status. */
 const activeSubjects: Readonly<Partial<Record<SubscriptionRow["status"], string>>> = {
   past_due: "We have received your payment",
   cancelling: "Your subscription continues",

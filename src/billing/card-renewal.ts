@@ -39,7 +39,7 @@ export async function stopRenewal(
   }
 }
 
-/** Ignores that a checkout was completed, which created a subscription, or has expired. Throws other errors. */
+/** Ignores the error for a checkout that was completed or has expired. Throws other errors. */
 function unlessOver(error: unknown): void {
   if (!(error instanceof Error && "statusCode" in error && error.statusCode === 400)) throw error;
 }

@@ -131,7 +131,7 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
     return { order, isNew: false };
   }
 
-  /** Returns the invoice of an order and its payment details. Creates the invoice unless an earlier attempt has. */
+  /** Returns the invoice of an order and its payment details. Creates the invoice if none exists. */
   async function invoiceFor(
     { greenfield }: CryptoProcessor,
     order: { id: string; crypto_amount: string; crypto_currency: string },

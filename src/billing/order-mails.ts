@@ -18,7 +18,7 @@ const failureWords: Readonly<Record<OrderFailure, string>> = {
 const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
   `Order ${id} was for ${tierText(tier)}, ${counted(months, "month")}, at ${moneyText(amount_cents, currency)}.`;
 
-/** Mail about a paid order. A link to the receipt would not work, because a browser sends no API key. */
+/** E-mail about a paid order. A link to the receipt would not work, because a browser sends no API key. */
 export function paidMail(order: OrderRow, paidAt: Date): BillingMail {
   const receipt = `To get receipt ${order.receipt_number}, open Billing in the console.`;
   const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
@@ -29,13 +29,13 @@ export function failedMail(order: OrderRow, reason: OrderFailure): BillingMail {
   return { subject: "Your order was not paid", lines: [orderText(order), failureWords[reason]] };
 }
 
-/** Mail about an irregular payment, for the managers of the account. */
+/** E-mail about an irregular payment, for the managers of the account. */
 export function irregularMail(order: OrderRow, irregularity: Irregularity): BillingMail {
   const received = `${order.crypto_amount_paid} ${order.crypto_currency.toUpperCase()} was received. We will review the payment.`;
   return { subject: "A payment needs review", lines: [orderText(order), irregularWords[irregularity], received] };
 }
 
-/** Mail about an irregular payment, for the operator. */
+/** E-mail about an irregular payment, for the operator. */
 export function reviewMail(order: OrderRow, irregularity: Irregularity): BillingMail {
   const { id, account_id: accountId, status, crypto_currency: coin } = order;
   const received = `${order.crypto_amount_paid} of ${order.crypto_amount} ${coin.toUpperCase()} received; the order is ${status}.`;

@@ -39,8 +39,9 @@ const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<A
 });
 
 /**
- * Records that the operator returned the payment of an open order. A job of a gateway then fails the order, with event
- * and e-mails. Returns false if the order is not open. Throws `StartRefused` if the order has received no payment.
+ * Records that the operator returned the payment of an open order. A job of a gateway then fails the order, and sends
+ * the event and e-mails. Returns false if the order is not open. Throws `StartRefused` if the order does not exist or
+ * has received no payment.
  */
 export async function returnPayment(
   tx: Tx,
@@ -61,7 +62,7 @@ export async function returnPayment(
 
 /**
  * Records that the operator returned the payment of a failed or cancelled order. Returns false for an order in another
- * status. Throws `StartRefused` if no payment is left to return.
+ * status. Throws `StartRefused` if the order does not exist or no payment is left to return.
  */
 export async function returnLeftover(
   tx: Tx,
@@ -80,7 +81,7 @@ export async function returnLeftover(
 
 /**
  * Records that the operator returned the excess payment of a paid order, which stays paid. Throws `StartRefused` if the
- * order has no excess payment.
+ * order does not exist or has no excess payment.
  */
 export async function returnExcess(
   tx: Tx,
@@ -98,7 +99,7 @@ export async function returnExcess(
 
 /**
  * Records the refund of a paid order, and ends its prepaid months. Returns the refunded cents. Throws `StartRefused` if
- * the order is not paid or already refunded, or if `cents` exceeds the price.
+ * the order does not exist, is not paid or is already refunded, or if `cents` is less than 1 or exceeds the price.
  */
 export async function refundOrder(
   tx: Tx,
@@ -124,8 +125,8 @@ export async function refundOrder(
 }
 
 /**
- * Adds days to the prepaid time that an order has left. Throws `StartRefused` if none is left, or if the prepaid time
- * has not started.
+ * Adds days to the prepaid time that an order has left. Throws `StartRefused` if the order does not exist, has no time
+ * left, or has prepaid time that has not started.
  */
 export async function extendOrder(
   tx: Tx,

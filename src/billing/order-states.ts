@@ -12,7 +12,7 @@ export interface OrderMove {
  * invoice statuses of BTCPay Server. A trigger has no effect on orders in other statuses than `from`.
  */
 export const moves = {
-  /** The processor has detected the full payment, which has too few confirmations yet. */
+  /** The processor has detected the full payment, which does not have enough confirmations yet. */
   Processing: { from: ["awaiting_payment"], to: "confirming" },
   Settled: { from: ["awaiting_payment", "confirming"], to: "paid" },
   Expired: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "expired" },

@@ -52,7 +52,7 @@ export interface Processors {
   readonly countsSandbox: boolean;
   /** Whether real money moves. Without a card processor, true outside the sandbox. */
   readonly livemode: boolean;
-  /** Passes a webhook to its handler. Returns false if the webhook is not from the processor. */
+  /** Passes a webhook to its handler. Returns false if the webhook is not from the processor or has no handler. */
   receive(processor: ProcessorName, notice: ProcessorWebhook): Promise<boolean>;
   /** Sets the handler of a processor's webhooks. */
   onWebhook(processor: ProcessorName, receive: WebhookHandler): void;
@@ -77,7 +77,7 @@ export function asProcessorFailure(error: unknown): Error {
   );
 }
 
-/** Awaits a response of a processor. Converts an error by `asProcessorFailure`. */
+/** Awaits a response of a processor. Converts an error with `asProcessorFailure`. */
 export const awaitProcessor = <T>(response: Promise<T>): Promise<T> =>
   response.catch((error: unknown) => {
     throw asProcessorFailure(error);

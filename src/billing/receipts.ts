@@ -82,7 +82,7 @@ async function readFonts(): Promise<NonNullable<typeof fonts>> {
   return fonts;
 }
 
-/** Splits text into runs of one font. */
+/** Matches a run of text in one font. */
 const fontRuns =
   /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+|[^\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+/gu;
 const isChinese = (run: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(run);
@@ -93,7 +93,7 @@ const isChinese = (run: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(run);
  */
 const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8, ascent: 9.28 };
 
-/** Creates a receipt as PDF. The same receipt always has the same bytes: the only timestamp is that of the payment. */
+/** Creates a receipt as a PDF. The same receipt always has the same bytes: the only timestamp is the payment time. */
 export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
   // Loading pdfkit takes about 100 ms, which must not delay startup.
   const { default: PdfDocument } = await import("pdfkit");

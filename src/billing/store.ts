@@ -159,7 +159,7 @@ export async function saveProcessorWebhook(
   return row !== undefined;
 }
 
-/** Deletes records of webhooks received before a time, after which processors must not redeliver a webhook. */
+/** Deletes records of webhooks received before a time. If such a webhook is redelivered later, it is handled again. */
 export async function deleteProcessorWebhooksBefore(db: Queryable, before: Date): Promise<void> {
   await db.sql.deleteFrom("processor_notices").where("received_at", "<", before).execute();
 }

@@ -74,7 +74,7 @@ export interface EventLog {
   stop(): Promise<void>;
 }
 
-/** Handles events in the transaction that advances their consumer. */
+/** Handles events in the transaction that advances the cursor of their consumer. */
 export type EventHandler = (tx: Tx, events: readonly StoredEvent[]) => Promise<void>;
 
 export type EventLogParts = Pick<PlatformParts, "db" | "bus" | "ids" | "clock" | "log">;

@@ -8,7 +8,7 @@ import { hasNewEvents, readEvents, readLastNumber, type StoredEvent } from "./st
 const pollEvery = 1_000;
 const batch = 500;
 
-/** Reads the whole log once per gateway and notifies all listeners. */
+/** Reads the new events of all accounts once per gateway, and notifies the listeners. */
 export interface EventTail {
   /** Calls the listener with every new event of a subject or account. Returns the function to unsubscribe. */
   listen(owner: string, listener: (event: StoredEvent) => void): () => void;

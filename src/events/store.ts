@@ -180,7 +180,7 @@ export async function listEvents(db: Queryable, query: EventListQuery): Promise<
   return rows.map(toEvent);
 }
 
-/** Returns the highest event number. */
+/** Returns the highest event number; 0 if no event has a number. */
 export async function readLastNumber(db: Queryable): Promise<bigint> {
   const [row] = await db.named<{ number: string }>(endStatement, []);
   return BigInt(row?.number ?? 0);
@@ -191,7 +191,7 @@ export interface EventReference extends EventScope {
   readonly id: string;
 }
 
-/** Returns the number and type of an event. */
+/** Returns the number and type of an event; undefined if there is no such event with a number. */
 export async function findEvent(
   db: Queryable,
   { id, accountId, subject }: EventReference,

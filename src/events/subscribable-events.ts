@@ -6,7 +6,7 @@ import { file_pilothouse_v1_limits } from "../gen/pilothouse/v1/limits_pb.ts";
 import { event_type, subscribable } from "../gen/pilothouse/v1/options_pb.ts";
 import { file_pilothouse_v1_session } from "../gen/pilothouse/v1/session_pb.ts";
 
-/** Files with subscribable events. Listed, because reading all files would delay startup by 80 ms. */
+/** Proto files with subscribable events. Listed, because reading all proto files would delay startup by 80 ms. */
 const files = [
   file_pilothouse_v1_agent_turn,
   file_pilothouse_v1_api_key,

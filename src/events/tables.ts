@@ -61,9 +61,9 @@ export const eventMigrations: Migrations = {
 
     /*
      * Numbers up to 1,000 committed events and returns their count. The lock is held until the commit, so the next call
-     * starts when these numbers are visible: after a reader has seen a number, no lower number appears. Numbers have the
-     * order of positions. Positions have the order of commits if one transaction wrote after the other had ended, as with
-     * changes to the same row.
+     * starts when these numbers are visible: after a reader has seen a number, no lower number appears. Numbers have
+     * the order of positions. Positions have the order of commits if one transaction wrote after the other had ended,
+     * as with changes to the same row.
      */
     `create function number_events() returns integer language plpgsql as $$
       declare

@@ -6,7 +6,7 @@ export interface CapacityWaitParts {
   readonly log: Log;
 }
 
-/** Seconds after the last renewal of a wait at which the wait expires, such as a wait of a crashed gateway. */
+/** Seconds from the last renewal of a wait to its expiry. A crashed gateway no longer renews its waits. */
 const heldFor = 3;
 
 const joinStatement: NamedStatement = {

@@ -15,7 +15,7 @@ export interface WorkerLink {
 
 /** Keeps one HTTP/2 connection per worker. */
 export interface Channels {
-  /** Returns the client of a worker. Creates a client at the first call and if address or secret have changed. */
+  /** Returns the client of a worker. Creates a client at the first call and if the address or secret has changed. */
   to(worker: WorkerAddress): WorkerLink;
   /** Resolves with whether the worker is reachable within `timeout` milliseconds. */
   waitForConnection(link: WorkerLink, timeout: number): Promise<boolean>;

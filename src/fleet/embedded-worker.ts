@@ -48,7 +48,7 @@ export interface EmbeddedWorkerOptions {
   readonly heartbeats: () => number;
   /** Milliseconds without a heartbeat after which the worker counts as dead: the duration of its lease. */
   readonly leaseMs: number;
-  /** Called before a restart if the worker died by itself, even while no gateway was running. */
+  /** Called before a restart if the worker died by itself, even while no control process was running. */
   readonly onDeath: () => void | Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -74,11 +74,11 @@ async function readLastMessage(logFile: string): Promise<string> {
   return lines.slice(lines.findLastIndex((line) => /^[{(]/.test(line)) + 1).join("\n");
 }
 
-/** Creates the supervision without starting the worker. */
+/** Creates the supervisor without starting the worker. */
 export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWorker {
   const { dataDir, program, workerToken, log, env, onDeath, heartbeats } = options;
   const up = Promise.withResolvers<void>();
-  // Prevents an unhandled rejection in tests and tools that do not await `up`.
+  // Prevents an unhandled rejection if `up` is not awaited.
   up.promise.catch(() => undefined);
   const pidFile = join(dataDir, "worker.pid");
   const logFile = join(dataDir, "worker.log");
@@ -86,7 +86,7 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
   const mark = `--data-dir=${dataDir}`;
   const silence = createSilence(heartbeats, options.leaseMs);
 
-  /** Finds the worker left by the previous gateway. Also checks the command line, because pids are reused. */
+  /** Finds the worker left by the previous control process. Also checks the command line, because pids are reused. */
   async function findSurvivor(): Promise<number | undefined> {
     const pid = Number.parseInt(await readFile(pidFile, "utf8").catch(() => ""), 10);
     // Without a file, no worker ran or it was stopped properly.
@@ -120,7 +120,7 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
         WORKER_ADDRESS: workerSocket(dataDir),
         WORKER_TOKEN: workerToken,
       },
-      // Uses a separate process group: neither Ctrl-C nor a killed gateway ends the worker.
+      // Uses a separate process group: neither Ctrl-C nor a killed control process ends the worker.
       detached: true,
       // Logs to a file, because the worker may outlive the reader of a pipe.
       stdio: ["ignore", output.fd, output.fd],

@@ -12,7 +12,7 @@ import { failureToStatus } from "../platform/grpc/grpc-failure.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";
 
-/** gRPC server for registrations, heartbeats and reports of workers. */
+/** gRPC server that workers call. */
 export interface FleetServer {
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -60,7 +60,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       return port;
     },
     async start() {
-      // Removes the socket of a killed gateway. The gateway lock guarantees that no other process listens on it.
+      // Removes the socket of a killed control process. The database lock ensures that no other process listens on it.
       if (path !== undefined) await rm(path, { force: true });
       port = await listenGrpc(server, listen, fleetServerCredentials(tls, log));
       if (path !== undefined) await chmod(path, 0o600);

@@ -5,9 +5,9 @@ export type PlacementResult =
   | { readonly kind: "placed"; readonly worker: WorkerAddress }
   /** No live worker that accepts sessions has a free slot. */
   | { readonly kind: "full" }
-  /** Another placement took the slot: retry the transaction. */
+  /** The chosen worker was filled, closed or lost meanwhile: retry the transaction. */
   | { readonly kind: "raced" }
-  /** No live worker supports the runtime. */
+  /** There are live workers, but none supports the runtime. */
   | { readonly kind: "not-integrated" };
 
 /** Requirements and preferences for the worker of a session. */
@@ -20,9 +20,9 @@ export interface PlacementOptions {
 }
 
 /**
- * Chooses the least loaded live worker with a free slot, preferring workers whose launches succeed. Locks the worker
- * until the transaction inserts the session's row and so takes the slot. Only one worker is locked per transaction,
- * because two locks could deadlock.
+ * Chooses a live worker with a free slot: the preferred worker, or else the least loaded. Ignores workers with failing
+ * launches unless there are no others. Locks the worker until the transaction ends, so that the transaction can take
+ * the slot by inserting a row. Only one worker is locked per transaction, because two locks could deadlock.
  */
 export async function place(tx: Tx, { runtime, except, prefer }: PlacementOptions): Promise<PlacementResult> {
   const alive = await findCandidates(tx);

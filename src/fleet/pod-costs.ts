@@ -9,7 +9,7 @@ const annotation = "controller.kubernetes.io/pod-deletion-cost";
 /** Milliseconds between updates. Kubernetes recommends updating the annotation rarely. */
 const updateEvery = 10_000;
 
-/** Slots per step of the cost, so that a busy worker's pod is rarely written. */
+/** Slots per step of the cost, so that a busy worker's pod is rarely patched. */
 const step = 8;
 
 /** Pods per page of a list, and the maximum number of pages read. */
@@ -38,8 +38,8 @@ const costOf = (held: number): number => (held === 0 ? 0 : 1 + step * Math.floor
 
 /**
  * Creates the job that sets the deletion cost of workers' pods, so that a pool that shrinks loses idle workers first.
- * Each control process runs the job, and writes a pod only if its cost differs. If a request fails, such as for lack of
- * permission, logs a warning once until the next success.
+ * Each control process runs the job, and patches a pod only if its cost differs. Logs only the first of consecutive
+ * failures, for example those of a missing permission.
  */
 export function createPodCosts({ access, namespace, db, clock, log }: PodCostParts): RepeatedJob {
   const path = `/api/v1/namespaces/${namespace}/pods`;

@@ -14,7 +14,7 @@ export interface PoolDemand {
   readonly wanted_workers: number;
   /** Slots in use by sessions and fetches. If a worker is under resource pressure, all its slots count as in use. */
   readonly held_slots: number;
-  /** Creates and fetches that wait for a runtime of the pool. Each pool with the runtime counts them. */
+  /** Creates and fetches that wait for a runtime of the pool. A wait counts for each pool that has the runtime. */
   readonly waiting: number;
   readonly headroom_slots: number;
   /** Slots of the worker that registered last. */

@@ -93,7 +93,7 @@ export interface LeaseRenewal {
   readonly id: string;
   readonly incarnation: bigint;
   readonly draining: boolean;
-  /** Empty while the worker accepts sessions. */
+  /** Empty unless resource pressure closes the worker to new sessions. */
   readonly closedBy: string;
   readonly launchesFail: boolean;
   /** If true, ends the lease instead, without counting the worker as lost. */

@@ -43,7 +43,7 @@ export interface WorkerLeasesTable {
   has_left: Generated<boolean>;
 }
 
-/** Single row with the time of the last sweep by any gateway. */
+/** Single row with the time of the last sweep by any process. */
 export interface LeaseSweepTable {
   id: Generated<boolean>;
   swept_at: Date;

@@ -50,7 +50,7 @@ async function identifyRegistered(tx: Tx, ids: Ids, request: RegisterRequest): P
   return { id: row?.id ?? ids.next("wrk"), secretHash: hashSecret(newSecret), newSecret, incarnation, restarted };
 }
 
-/** Saves a registering worker. Ends the sessions of its previous incarnation. */
+/** Saves a registering worker. If the worker was restarted, ends the sessions of its previous incarnation. */
 export async function admitWorker(
   tx: Tx,
   { ids, keeper }: { readonly ids: Ids; readonly keeper: SessionKeeper },

@@ -59,7 +59,7 @@ export function createWorkerHeartbeats({ db, bus, log, keeper }: WorkerHeartbeat
     return caller.storing;
   }
 
-  /** Stores one heartbeat at a time. Of waiting heartbeats, stores only the latest, so that they do not pile up. */
+  /** Stores one heartbeat at a time. Of waiting heartbeats, stores only the latest, so that they do not accumulate. */
   async function storeLatest(caller: HeartbeatCaller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     caller.latest = request;
     await caller.storing?.catch(() => undefined);

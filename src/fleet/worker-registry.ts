@@ -30,7 +30,7 @@ import { applyReport } from "./worker-reports.ts";
 /** Milliseconds for which an inactive worker stays cached. */
 const callerKept = 600_000;
 
-/** Handles registrations, heartbeats and reports of workers. */
+/** Handles registrations, heartbeats, reports, session logs and spans of workers. */
 export interface WorkerRegistry {
   register(metadata: Metadata, request: RegisterRequest): Promise<RegisterResponse>;
   heartbeat(metadata: Metadata, request: HeartbeatRequest): Promise<HeartbeatResponse>;

@@ -11,7 +11,7 @@ export interface WorkerReportParts extends Pick<PlatformParts, "db" | "clock" | 
   readonly keeper: SessionKeeper;
 }
 
-/** An event with its age in milliseconds, which grows until it is applied. */
+/** An event with its age in milliseconds, which grows until the event is applied. */
 interface DatedEvent {
   readonly event: WorkerEvent;
   readonly agoMs: () => number;
@@ -61,7 +61,7 @@ async function applyEach(
   }
 }
 
-/** Applies the events of a report. */
+/** Applies the events of a report in one transaction, or one by one if the transaction fails permanently. */
 export async function applyReport(
   parts: WorkerReportParts,
   from: WorkerIncarnation,

@@ -5,7 +5,7 @@ import { asFailure, type Failure } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 
-/** Milliseconds between readings. A change is noticed after at most this time if the bus lost its message. */
+/** Milliseconds between readings. If the bus lost the message of a change, the change is noticed within this time. */
 const every = 2_000;
 
 /** Principal of a bearer, or the failure that a request with the bearer would now return. */

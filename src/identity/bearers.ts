@@ -127,7 +127,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     void watch.runNow();
   }
 
-  /** Like `verify`, but also throws `expired-key` after `opensUntil`, when open streams continue. */
+  /** Like `verify`, but also throws `expired-key` after `opensUntil`. Streams that are open then continue. */
   function verifyForAdmission(bearer: Bearer, credential: Credential | undefined): Principal {
     const principal = verify(bearer, credential);
     const { opensUntil } = credential ?? {};

@@ -5,7 +5,7 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 /** Milliseconds in which attempts are counted. */
 const window = 3_600_000;
 
-/** A throttle: maximum number of attempts per hour. */
+/** Maximum number of attempts per hour, counted by name. */
 export interface Throttle {
   readonly name: string;
   readonly limit: number;
@@ -17,8 +17,9 @@ export interface CountedAttempt {
 }
 
 /**
- * Limits guesses, such as of passwords. Counts attempts in PostgreSQL, exactly and across all gateways, independent of
- * Redis. Attempts are counted before they run, so concurrent attempts cannot exceed the limit.
+ * Limits attempts, such as password guesses and sign-ups. Counts attempts in PostgreSQL, exactly and across all
+ * gateways, independently of Redis. Attempts are counted before they run, so concurrent attempts cannot exceed the
+ * limit.
  */
 export interface Throttles {
   /** Counts an attempt on the first throttle below its limit. Returns undefined if all limits are reached. */
@@ -27,7 +28,7 @@ export interface Throttles {
   take(throttles: readonly Throttle[], what: string): Promise<CountedAttempt>;
   /** Removes a counted attempt after its success. */
   refund(counted: CountedAttempt): Promise<void>;
-  /** Deletes expired attempts. */
+  /** Deletes the counts of names without an attempt in the last hour. */
   sweep(): Promise<void>;
 }
 

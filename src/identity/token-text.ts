@@ -2,10 +2,10 @@ import { crc32 } from "node:zlib";
 import type { BearerToken } from "../kernel/bearer-kind.ts";
 import { idCharacters, randomText, toBase32 } from "../platform/ids.ts";
 
-/** 5 bits per character: 200 random bits. */
+/** Characters of a secret, with 5 random bits each. */
 const secretLength = 40;
 
-/** 5 bits per character: a 32-bit checksum. */
+/** Characters of a 32-bit checksum, with 5 bits each. */
 const checksumLength = 7;
 
 const letters = "[0-9a-hjkmnp-tv-z]";
@@ -20,12 +20,12 @@ export interface TokenText {
   parse(text: string): BearerToken | undefined;
 }
 
-/** Returns the checksum, by which scanners for leaked secrets distinguish tokens from similar texts. */
+/** Returns the checksum, by which scanners for leaked secrets distinguish tokens from similar strings. */
 const checksumOf = (text: string): string => toBase32(BigInt(crc32(text)), checksumLength);
 
 /**
- * Creates the format of tokens with `prefix`, whose rows have ids with `idPrefix`. Old tokens without a checksum are
- * accepted.
+ * Creates the format of tokens that start with `prefix` and refer to rows with ids `<idPrefix>_<id>`. Tokens without a
+ * checksum are accepted too.
  */
 export function tokenText(prefix: string, idPrefix: string): TokenText {
   const token = new RegExp(

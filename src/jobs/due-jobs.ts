@@ -5,7 +5,7 @@ import { readDueJobs, type StoredJob } from "./store.ts";
 /** Maximum number of jobs per read. */
 const batch = 50;
 
-/** Due jobs of a queue. */
+/** Buffer of the due jobs of a queue, filled in batches from PostgreSQL. */
 export interface DueJobs {
   /** Removes and returns the first job that may run concurrently with the running jobs, if there is one. */
   next(running: () => readonly StoredJob[]): Promise<StoredJob | undefined>;
@@ -23,7 +23,6 @@ export interface DueJobsParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly width: number;
 }
 
-/** Creates the buffer of due jobs of a queue. */
 export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsParts): DueJobs {
   const waiting: StoredJob[] = held.first ? [held.first] : [];
   /**

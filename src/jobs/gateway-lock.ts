@@ -7,7 +7,7 @@ import type { DatabaseTarget } from "../platform/postgres/database-target.ts";
 /** Lower numbers are reserved for locks with a fixed meaning. */
 const firstNumber = 1 << 16;
 
-/** Lock that marks a gateway as running. When PostgreSQL releases the lock, other gateways take over its jobs. */
+/** Lock that marks a gateway as running. Once PostgreSQL releases it, other gateways take over the gateway's jobs. */
 export interface GatewayLock extends Part {
   /**
    * Returns the number of the lock, or 0 if not held. Without the lock, other gateways take over queues only when the

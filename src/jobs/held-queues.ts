@@ -14,11 +14,11 @@ const renewAfter = 2_000;
  */
 const renewEvery = 250;
 
-/** A queue claimed by this gateway. */
+/** A claimed queue with its lease. */
 export interface HeldQueue extends ClaimedQueue {
   /** Aborts when the lease was lost or may have expired. */
   readonly lease: AbortSignal;
-  /** Resolves when a job is added to the queue after this call. */
+  /** Resolves at the next notification of a job added to the queue. */
   jobAdded(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export interface HeldQueues {
 
 interface Entry {
   readonly held: HeldQueue;
-  /** Records the time at which the lease was last requested. */
+  /** Records a renewal sent at `sentAt` and restarts the expiry timer. */
   renewed(sentAt: number): void;
   isOld(): boolean;
   lose(): void;
@@ -47,7 +47,7 @@ interface Entry {
   close(): void;
 }
 
-/** Creates an entry. The queue counts as lost a second before another gateway may claim it. */
+/** Creates an entry. The lease counts as lost at least a second before another gateway may claim the queue. */
 function makeEntry(queue: ClaimedQueue, sentAt: number): Entry {
   const lease = new AbortController();
   const lose = (): void => lease.abort(new Error("the lease of the job queue has expired"));

@@ -14,13 +14,13 @@ const maxMessageLength = 500;
 const settleEvery = 200;
 
 /**
- * Outcome of an attempt. `dead`: the job became a dead letter. `lost`: the gateway stopped or lost its lease, so the
- * failure was not recorded.
+ * Outcome of an attempt. `dead`: the job became a dead letter. `lost`: the gateway stopped or lost the queue's lease,
+ * so the failure was not recorded.
  */
 export type JobOutcome = "done" | "failed" | "dead" | "lost";
 
 interface AttemptParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
-  /** Aborts when the gateway stops or loses its lease. */
+  /** Aborts when the gateway stops or loses the queue's lease. */
   readonly lost: AbortSignal;
   /** Limits concurrent settlement writes. */
   readonly limitWrites: Limiter;
@@ -43,7 +43,7 @@ export async function attempt(
   const job = { id, queue: held.queue, data, attempt: attempts + 1 };
   const failedBy = (error: unknown, { isThrown, write }: Omit<End, "failure">): Settling => {
     const failed = failureOf(error, jobKind.schedule[attempts], clock.now());
-    // A returned failure is external (such as a webhook endpoint), so its stack is not logged.
+    // A returned failure has an external cause (such as a webhook endpoint), so its stack is not logged.
     const reason = isThrown && !(error instanceof PermanentFailure) ? { err: error } : { reason: failed.message };
     log.info({ ...reason, kind: jobKind.kind, job_id: id, attempt: job.attempt }, "failed to run job");
     const note = (on: Queryable) => recordFailure(on, held, id, failed);

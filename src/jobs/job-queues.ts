@@ -24,11 +24,11 @@ export interface JobQueues {
   enqueue<Data>(tx: Tx, jobKind: Named, job: NewJob<Data>): void;
   /** Adds many jobs with one statement. Keeps the given order within a queue. */
   enqueueAll<Data>(tx: Tx, jobKind: Named, jobs: readonly NewJob<Data>[]): void;
-  /** Returns the given queues that have jobs. May include a queue that has just become empty. */
+  /** Returns the given queues that have pending jobs. May include empty queues that ran or failed recently. */
   findBusy(on: Queryable, jobKind: Named, queues: readonly string[]): Promise<ReadonlySet<string>>;
   /**
    * Deletes up to `limit` pending jobs of a queue and returns their data. A running job is not aborted, but its outcome
-   * is discarded. Skips jobs whose outcome is being stored.
+   * is discarded. Skips jobs with an outcome that is being stored.
    */
   drop<Data>(tx: Tx, jobKind: Named, queue: string, limit: number): Promise<Data[]>;
 }

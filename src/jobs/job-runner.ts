@@ -51,7 +51,7 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
     run: () => freeQueues(db),
     failureMessage: "failed to release job queues of ended gateways",
   };
-  /** Finds due kinds by one statement, because most kinds have no due queue. */
+  /** Finds due kinds with one statement, because most kinds have no due queue. */
   const poll: DueTask = {
     isDue: () => queuesAreDue(kindNames, new Date(clock.now())),
     async run() {

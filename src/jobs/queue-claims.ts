@@ -7,7 +7,10 @@ import { createJobSlots } from "./job-slots.ts";
 import { type QueueRunParts, runQueue } from "./queue-run.ts";
 import { type ClaimedQueue, claimNamedQueues, claimQueues, failingFrom, releaseQueue } from "./store.ts";
 
-/** Milliseconds. The bus is only a latency hint: polling finds lost messages and jobs that became due. */
+/**
+ * Milliseconds between claims of quick queues that could not be claimed at once. The bus only reduces latency:
+ * `JobRunner` polls for due queues, and so finds the jobs of lost messages.
+ */
 const pollEvery = 1_000;
 
 /**
@@ -49,7 +52,6 @@ export interface QueueClaims extends Pick<RepeatedJob, "start"> {
   ended(): Promise<unknown>;
 }
 
-/** Creates the claimer of a kind. */
 export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, parts: QueueRunParts): QueueClaims {
   const { db, clock, log } = parts;
   const { kind } = jobKind;

@@ -39,7 +39,7 @@ interface SlottedQueue {
 /**
  * Runs the jobs of a queue. Starts no further job if none is due, `slotMs` has passed, a failing queue finds no failing
  * slot, the lease is lost, or the gateway stops. Resolves when the running jobs have ended. Rejects if jobs cannot be
- * read.
+ * read or an outcome cannot be stored before the lease is lost.
  */
 export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promise<void> {
   const { held, slot, jobKind } = queue;
@@ -81,7 +81,7 @@ export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promi
 }
 
 interface JobRunParts extends QueueRunParts {
-  /** Aborts when the gateway stops or loses its lease. */
+  /** Aborts when the gateway stops or loses the queue's lease. */
   readonly lost: AbortSignal;
 }
 

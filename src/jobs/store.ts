@@ -108,9 +108,9 @@ const claimNamedStatement: NamedStatement = {
 };
 
 /*
- * Claims from all due queues, in turns by owner: the first queue of each owner precedes the second of any. Running
- * queues of this gateway count towards their owner. Rows changed since the snapshot (other `xmin`) are left to the next
- * claim.
+ * Claims from all due queues, in turns by owner: the first queue of each owner precedes any owner's second queue.
+ * Running queues of this gateway count towards their owner. Rows changed since the snapshot (other `xmin`) are left to
+ * the next claim.
  */
 const claimStatement: NamedStatement = {
   name: "job-claim",
@@ -213,7 +213,7 @@ const sweepStatement: NamedStatement = {
     ) returning 1`,
 };
 
-/** Returns the given queues that exist. A queue with jobs always exists. */
+/** Returns the given queues that exist. A queue with pending jobs always exists. */
 export async function findQueues(db: Queryable, kind: string, queues: readonly string[]): Promise<string[]> {
   return (await db.named<{ queue: string }>(findStatement, [kind, queues])).map(({ queue }) => queue);
 }
@@ -282,7 +282,7 @@ export async function claimNamedQueues(
   return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, queues, limit, gateway, leaseMs])).map(toClaimed);
 }
 
-/** Releases queues whose lease expired or whose gateway no longer holds its lock. */
+/** Releases queues with an expired lease, and queues of gateways that no longer hold their lock. */
 export async function freeQueues(db: Queryable): Promise<void> {
   await db.named(freeStatement, []);
 }
@@ -352,7 +352,7 @@ export async function releaseQueue(
   return row?.due_at ?? null;
 }
 
-/** Reads the due time of the oldest job and the number of dead letters of each kind. */
+/** Reads, for each kind, the due time of the oldest due job (null if none is due) and the number of dead letters. */
 export function readBacklogs(db: Queryable, kinds: readonly string[], now: Date) {
   return db.named<{ kind: string; due_at: Date | null; dead: number }>(oldestStatement, [kinds, now]);
 }
@@ -374,8 +374,8 @@ const unclaimedStatement: NamedStatement = {
 };
 
 /**
- * Returns the time since which a queue of the kind has been due without a valid lease: the earliest, or undefined if
- * there is none. Considers only queues without recent failures whose owner has no running queue.
+ * Returns the earliest time since which a queue of the kind has been due without a valid lease, or undefined if there
+ * is no such queue. Considers only queues without consecutive failures and without a running queue of the same owner.
  */
 export async function findOldestUnclaimed(db: Queryable, kind: string, now: Date): Promise<Date | undefined> {
   const [row] = await db.named<{ since: Date }>(unclaimedStatement, [kind, now]);

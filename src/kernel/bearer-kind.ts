@@ -18,7 +18,7 @@ export interface Credential {
   /** Time until which the bearer can open streams. Open streams may continue until `expiresAt`. */
   readonly opensUntil?: Date;
   /**
-   * Identifiers, such as of the account and user. After a change of any of these, the cached credential is read again.
+   * Identifiers, such as those of the account and user. After a change to any of these, the credential is read again.
    */
   readonly belongsTo: readonly string[];
 }

@@ -11,11 +11,11 @@ interface Caller extends Entitlement {
   readonly name: string;
   readonly accountId: string;
   readonly scopes: ReadonlySet<string>;
-  /** Returns whether calls from an address are allowed. Default: all addresses. */
+  /** Returns whether calls from a client address are allowed. If undefined, all addresses are allowed. */
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
   /**
-   * The only session that the caller may use, if set. Of its methods, only those with the option `session_bearer` are
-   * allowed, and those with `file_link` to a file link.
+   * The only session that the caller may use, if set. The caller may call only methods with the option `session_bearer`
+   * or, with a file link, only methods with the option `file_link`.
    */
   readonly sessionId?: string;
   /** Set if the bearer is a one-time ticket, which permits only methods with the option `key_in_address`. */
@@ -24,7 +24,7 @@ interface Caller extends Entitlement {
   readonly fileLink?: FileLinkGrant;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
-  /** Set for a single-viewer link, whose viewer takes control as the client `clientId`. */
+  /** Set for a single-viewer link. Its viewer takes control as the client `clientId`. */
   readonly person?: { readonly linkId: string; readonly clientId: string };
 }
 
@@ -80,7 +80,7 @@ export function loginOf({ principal }: Pick<Call, "principal">): LoginPrincipal 
 export interface MethodAttempt {
   /** Generates identifiers: the same, in the same order, for every attempt at a request. */
   readonly ids: Ids;
-  /** Whether the gateway of an earlier attempt died. Rows committed by that attempt have identifiers of `ids`. */
+  /** Whether an earlier attempt ended without an outcome. Rows committed by that attempt have identifiers of `ids`. */
   readonly resumes: boolean;
   /**
    * Commits the change with its response, which retries receive. Must be called once, as the last step. If `run`
@@ -123,7 +123,10 @@ export interface Call extends MethodAttempt {
   announce(bytes: number): void;
   /** Counts the bytes of a capture in memory against the caller's limit. */
   holdCapture(bytes: number): void;
-  /** Keeps the rate-limit tokens of the call, because its effect has started. Calls that fail earlier get a refund. */
+  /**
+   * Keeps the tokens drawn from the method's own rate-limit buckets, because the effect of the call has started. If the
+   * call fails earlier, these tokens are refunded.
+   */
   charge(): void;
   /** Counts a stream of a session. Rejects with `tier-limit` if the session or account has too many. */
   joinSession(sessionId: string): Promise<void>;

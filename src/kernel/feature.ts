@@ -21,9 +21,9 @@ export interface Feature<Parts> {
 /** Parts that a feature adds to a gateway. */
 export interface CreatedFeature {
   readonly served?: ServedService;
-  /** Repeated jobs. They run in every gateway whose ROLE is not `api`, so runs on several gateways may overlap. */
+  /** Repeated jobs. They run in every gateway with a ROLE other than `api`, so runs on several gateways may overlap. */
   readonly jobs?: readonly RepeatedTask[];
-  /** Tasks that run while their condition in SQL holds, where repeated jobs run. */
+  /** Tasks that run while their SQL condition holds, in the same gateways as `jobs`. */
   readonly dueTasks?: readonly DueTask[];
   /** Kinds of leased jobs that the feature handles. They run unless ROLE is `api`. */
   readonly jobKinds?: readonly JobKind<unknown>[];

@@ -27,7 +27,7 @@ export interface JobKind<Data> {
   /** Maximum duration of an attempt in milliseconds. */
   readonly timeout: number;
   /**
-   * Runs a job until it is done or the signal aborts. Throws an error if the attempt failed, and a `PermanentFailure` if
+   * Runs a job until it is done or the signal aborts. Throws an error if the attempt failed, or a `PermanentFailure` if
    * every further attempt would fail too. May return writes to commit with the outcome.
    */
   run(job: Job<Data>, signal: AbortSignal): Promise<void> | Promise<Settlement>;

@@ -63,11 +63,11 @@ interface Served<Kind, Method extends DescMethod> {
   readonly rules: MethodRules;
   readonly route: HttpRoute | undefined;
   /**
-   * Whether responses are stored for an Idempotency-Key. Applies to POST methods, unless they are public or their
+   * Whether responses are stored for an Idempotency-Key. Applies to unary POST methods, unless they are public or their
    * option `idempotency` is set.
    */
   readonly keepsAnswers: boolean;
-  /** Whether responses may contain a secret. Such responses are stored sealed. */
+  /** Whether responses may contain a secret. Caches must not store such responses. */
   readonly answersSecrets: boolean;
   /** Request field with the event after which a watch continues. */
   readonly resumesAfter: DescField | undefined;
@@ -134,7 +134,7 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
   };
 }
 
-/** Names of fields whose values grant access, if the field is secret. */
+/** Matches the names of fields that grant access if they are secret. */
 const grantName = /(^|_)(key|token|secret|url)$/;
 
 /** Finds a secret field (option `debug_redact`) of a message, at any depth, that matches `isWanted`. */

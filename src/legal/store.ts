@@ -22,7 +22,7 @@ export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<boo
 /** Condition: a revision has not been announced. */
 export const revisionsAreUnannounced: RawBuilder<SqlBool> = sql`exists (select from terms_revisions where told_at is null)`;
 
-/** Locks the unannounced revisions, earliest first. */
+/** Locks and returns the unannounced revisions by effective date. Skips revisions locked by another transaction. */
 export async function lockUnannounced(tx: Tx): Promise<RevisionRow[]> {
   const unannounced = tx.sql.selectFrom("terms_revisions").selectAll().where("told_at", "is", null);
   return await unannounced.orderBy("effective_at").forUpdate().skipLocked().execute();

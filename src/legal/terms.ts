@@ -5,16 +5,16 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import { isDatabaseUnavailable } from "../platform/postgres/database-unavailable.ts";
 import { hasAccepted, listRevisions, type RevisionRow } from "./store.ts";
 
-/** Milliseconds for the cache of revisions. */
+/** Times in milliseconds for the cache of revisions. */
 const times = {
   /**
-   * For which loaded revisions are used without another load. A revision is published 14 days before its effective
+   * Time for which loaded revisions are used without another load. A revision is published 14 days before its effective
    * date, so every gateway loads the revision in time.
    */
   freshFor: 5_000,
-  /** For which loaded revisions may be used while PostgreSQL is unavailable. */
+  /** Time for which loaded revisions may be used while PostgreSQL is unavailable. */
   staleFor: 60_000,
-  /** To wait for PostgreSQL before older revisions are used. */
+  /** Time to wait for PostgreSQL before older revisions are used. */
   maxWait: 300,
 };
 

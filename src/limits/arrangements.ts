@@ -28,7 +28,7 @@ export interface Arrangements {
   setTier(tx: Tx, accountId: string, tier: TierName): Promise<string>;
   /**
    * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid tiers.
-   * Returns the grants.
+   * Returns the grants, including grants that ended in this call.
    */
   updateGrants(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly PaidGrant[]>;
   /** Replaces the override of a limit. */

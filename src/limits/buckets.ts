@@ -5,7 +5,7 @@ export interface BucketRequest extends BucketSize {
   readonly bucket: string;
 }
 
-/** State of a bucket after a draw or a refusal. */
+/** State of a bucket after a draw, a refusal, a refund or a read. */
 export interface BucketState {
   readonly bucket: string;
   /** Whether the bucket had a token for the request. */
@@ -83,8 +83,8 @@ export function createBuckets(): LocalBuckets {
   }
 
   /**
-   * Returns the current tokens, refilled since the last draw up to the capacity. The capacity may have changed with the
-   * tier.
+   * Returns the current tokens, refilled since the last update up to the capacity. The capacity may have changed with
+   * the tier.
    */
   function tokensOf(owner: string, { bucket, capacity, refillPerSecond }: BucketRequest, now: number): number {
     const level = levels.get(`${bucket} ${owner}`);

@@ -1,7 +1,7 @@
 import { type TierName, tiers } from "./tiers.ts";
 
 /**
- * A paid tier: either a card subscription, or a block of prepaid months, whose time passes only while the block
+ * A paid tier: either a card subscription or a block of prepaid months. The time of a block passes only while the block
  * determines the effective tier. Times are in Unix milliseconds.
  */
 export interface PaidGrant {

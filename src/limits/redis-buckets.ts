@@ -53,7 +53,7 @@ return reply`);
 
 export interface RedisBucketsOptions {
   readonly redis: Redis;
-  /** Uses the caller's time instead of that of Redis, for tests. */
+  /** Uses the caller's time instead of that of Redis. */
   readonly callersClock?: boolean;
 }
 

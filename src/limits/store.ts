@@ -47,14 +47,14 @@ const usageStatement = {
       floor(extract(epoch from app_now()) * 1000)::float8 as now`,
 };
 
-/** Reads the usage of a month in one statement, so that a session ending meanwhile counts exactly once. */
+/** Reads the usage of a month in one statement, so that a session that ends during the read counts exactly once. */
 export async function readUsage(db: Queryable, accountId: string, month: Month): Promise<StoredUsage> {
   const [row] = await db.named<StoredUsage>(usageStatement, [accountId, dayAt(month.startsAt), dayAt(month.endsAt)]);
   if (!row) throw new Error("expected a row from usage-of-month, got none");
   return row;
 }
 
-/** Adds to the usage of days. Each pair of account and day must occur once. */
+/** Creates the statement that adds to the usage of days. Each pair of account and day may occur only once. */
 export function upsertUsage(tx: Tx, rows: readonly (UsageDay & { readonly accountId: string })[]) {
   return tx.sql
     .insertInto("account_usage")
@@ -113,7 +113,7 @@ export function scheduleCheck(tx: Tx, accountId: string, at: number): void {
 export const checksAreDue = (now: number): RawBuilder<SqlBool> =>
   sql`exists (select from quota_looks where look_at <= ${new Date(now)})`;
 
-/** Lists accounts with a due quota check. */
+/** Lists up to `limit` accounts with a due quota check, longest due first. */
 export async function findDueChecks(db: Queryable, now: number, limit: number): Promise<string[]> {
   const due = db.sql.selectFrom("quota_looks").select("account_id").where("look_at", "<=", new Date(now));
   const rows = await due.orderBy("look_at").limit(limit).execute();

@@ -4,8 +4,7 @@ import { numberLimits, withLimit } from "./limits.ts";
 import { bucketNames, isBucketName, type Tier, tiers } from "./tiers.ts";
 
 /**
- * Maximum values of limits. Limits other than bytes are 32-bit fields of the interface. A session runs for at most a
- * day.
+ * Maximum values of limits. Limits other than bytes are 32-bit fields of the API. A session runs for at most a day.
  */
 const largest = { number: 2 ** 32 - 1, bytes: 2 ** 50, sessionSeconds: 86_400 };
 

@@ -35,9 +35,9 @@ const afterInputWithin = 1_000;
 
 /** Actions of one viewer on its session. The session's row and the worker decide whether an action is allowed. */
 export interface ControlHandle {
-  /** Takes or renews control. Throws `pair-mode-conflict` with the current holder. */
+  /** Takes or renews control. Throws `pair-mode-conflict` with the current holder if another client has control. */
   take(): Promise<void>;
-  /** Hands control back. Throws `pair-mode-invalid-transition`. */
+  /** Hands control back. Throws `pair-mode-invalid-transition` if the viewer does not have control. */
   handBack(): Promise<void>;
   /** Sends input. If the queue is full, returns a promise that resolves when there is room. */
   send(input: LiveInput): Promise<void> | undefined;

@@ -4,7 +4,7 @@ import type { Health } from "../status/components.ts";
 import type { Status } from "../status/status.ts";
 import { createLiveService, type LiveServiceParts } from "./service.ts";
 
-/** Creates a health check of a LiveKit server, whose root URL needs no authentication. */
+/** Creates a health check of a LiveKit server. Requests the root URL, which needs no authentication. */
 function checkUrl(url: string): (signal: AbortSignal) => Promise<Health> {
   const address = url.replace(/^ws/, "http");
   return async (signal) => {

@@ -46,8 +46,8 @@ export function viewerClientId({ principal }: Pick<Call, "principal">, viewerId:
 }
 
 /**
- * Identifies the viewer that sends a request outside of the viewer's stream. Without a secret, the request counts as
- * from a new viewer, which holds no control.
+ * Identifies the viewer that sends a request outside of the viewer's stream. A request without a secret counts as the
+ * request of a new viewer, which holds no control.
  */
 export async function controllerOf(parts: OneViewerParts, call: Call, id: string): Promise<PersonCaller> {
   assertOwnSession(call, id);

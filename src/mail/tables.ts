@@ -11,7 +11,7 @@ interface MailsTable {
   created_at: Stamp;
 }
 
-/** Mail preferences of users who have set them. */
+/** E-mail preferences of users who have set them. */
 interface MailPreferencesTable {
   user_id: string;
   product_updates: boolean;

@@ -10,17 +10,17 @@ export interface BusMessages {
   events: "";
   /** Id of a session that ended. */
   "session-ended": string;
-  /** Id of a session whose status changed without ending. */
+  /** Id of a session that changed its status without ending. */
   "session-changed": string;
   /** Id of a turn that ended or has new output. */
   "turn-changed": string;
-  /** Id of a key, login, user or account whose bearers changed. */
+  /** Id of a key, login, user or account with changed bearers. */
   "bearer-changed": string;
   /** Kind and queues of added jobs, one per line. */
   jobs: string;
   /** Latest version of the status. */
   "status-changed": `${bigint}`;
-  /** Id of an ended session whose worker offers its profile to be saved. */
+  /** Id of an ended session with a profile that its worker offers to be saved. */
   "profile-offered": string;
   /** A slot of a worker may be free. */
   capacity: "";
@@ -34,7 +34,7 @@ export interface BusMessages {
 
 export type BusChannel = keyof BusMessages;
 
-/** Delivers messages to all gateways at most once. */
+/** Delivers each message to every gateway at most once. */
 export interface Bus {
   publish<C extends BusChannel>(channel: C, message: BusMessages[C]): void;
   /** Calls the listener with every message until the returned function is called. */

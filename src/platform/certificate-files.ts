@@ -53,7 +53,7 @@ export class CertificateFiles<Files extends Paths> {
       const next = this.#read();
       const names = Object.keys(next) as (keyof Files)[];
       if (names.every((name) => next[name].equals(this.#current[name]))) return;
-      // Throws if only one file of a pair has been replaced yet.
+      // Throws while only one file of a pair has been replaced.
       createSecureContext(next);
       // A secure context ignores an authority that cannot be parsed, and then trusts none.
       if ("ca" in next) new X509Certificate(next.ca);

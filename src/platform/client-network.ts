@@ -6,7 +6,10 @@ interface NetworkSize {
   readonly v6: 48 | 64;
 }
 
-/** Returns the network of a client address, such as `192.0.2.0/24` or `2001:db8:1:0::/64`. */
+/**
+ * Returns the network of a client address, such as `192.0.2.0/24` or `2001:db8:1:0::/64`. If `v4` is 32, the network of
+ * an IPv4 address is the address itself, without a suffix.
+ */
 export function networkOf(address: string, { v4, v6 }: NetworkSize): string {
   const [plain = ""] = address.split("%", 1);
   if (!isIPv6(plain)) return networkOfV4(address, v4);

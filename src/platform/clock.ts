@@ -1,6 +1,6 @@
 import { sleep } from "./bounded-wait.ts";
 
-/** Source of time and timers, which tests replace. */
+/** Source of time and timers. */
 export interface Clock {
   /** Unix time in milliseconds. */
   now(): number;

@@ -73,18 +73,18 @@ export interface Config {
   readonly redisUrl: string | undefined;
   readonly role: ProcessRole;
   readonly workerToken: string | undefined;
-  /** On Kubernetes: the worker pods whose deletion cost is set. */
+  /** On Kubernetes: location of the worker pods, to set their deletion cost. */
   readonly workerPods: WorkerPods | undefined;
   readonly tls: TlsFiles | undefined;
   readonly fleetTls: FleetTlsFiles | undefined;
-  /** Addresses and CIDRs of proxies whose X-Forwarded-* headers are trusted. */
+  /** Addresses and CIDRs of proxies with trusted X-Forwarded-* headers. */
   readonly trustedProxies: readonly string[];
   readonly corsOrigins: readonly string[];
   /** Origins that may embed the live page. */
   readonly embedOrigins: readonly string[];
   /** LiveKit server for video, if any. */
   readonly liveKit: LiveKitConfig | undefined;
-  /** Milliseconds that a session create waits for a slot. */
+  /** Maximum milliseconds that a session create waits for a slot. */
   readonly queueMs: number;
   /** Milliseconds that a gateway keeps serving after SIGTERM while it reports not ready. */
   readonly shutdownDelayMs: number;
@@ -98,9 +98,9 @@ export interface Config {
   readonly llmAllow: readonly string[];
   /** HTTP proxy for requests to servers of customers and providers. */
   readonly outgoingProxy: string | undefined;
-  /** File of additional certificate authorities to trust for these requests. */
+  /** File of additional certificate authorities to trust for requests to servers of customers and providers. */
   readonly outgoingCaFile: string | undefined;
-  /** Base addresses that replace those of LLM providers, such as a proxy. */
+  /** Base URLs that replace those of LLM providers, such as the URL of a proxy. */
   readonly llmAddresses: LlmAddresses;
   /** LLM for turns of accounts without their own key, if the operator pays for one. */
   readonly bundledLlm: BundledLlmConfig | undefined;
@@ -109,7 +109,7 @@ export interface Config {
   /** SMTP server. If undefined, embedded mode keeps e-mails in the outbox. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: string;
-  /** Recipient of e-mails that need a person's attention, such as an underpaid order. */
+  /** Recipient of e-mails about matters that need a person's attention, such as an underpaid order. */
   readonly operatorEmail: string | undefined;
   readonly signup: "open" | "closed";
   /** JSON file with limits of tiers, which replace the built-in limits. */
@@ -137,7 +137,7 @@ export interface WorkerPods {
   readonly port: number;
 }
 
-/** Owner of the process, which tests replace. */
+/** User and terminal of the process. */
 export interface ProcessOwner {
   readonly uid: number;
   readonly home: string;
@@ -178,7 +178,7 @@ function readTls(read: EnvironmentReader): TlsFiles | undefined {
   return files && { cert: files.TLS_CERT, key: files.TLS_KEY };
 }
 
-/** Reads the LiveKit server. Workers receive only its address. */
+/** Reads the LiveKit server. Workers receive only its URL. */
 function readLiveKit(read: EnvironmentReader): LiveKitConfig | undefined {
   const url = read.url("LIVEKIT_URL", ["ws:", "wss:"]);
   const given = (name: string): string => {
@@ -244,7 +244,7 @@ function readRole(read: EnvironmentReader, hasOthers: boolean): ProcessRole {
   return role;
 }
 
-/** Reads the sealing keys. They are required with DATABASE_URL, because all gateways must share them. */
+/** Reads the sealing keys. Gateways with DATABASE_URL require keys, because all gateways must share them. */
 function readSecretsKeys(read: EnvironmentReader, isNeeded: boolean): SecretsKey[] {
   const keys = parseSecretsKeys(read.text("SECRETS_KEYS") ?? "");
   if (!isNeeded || keys.length > 0) return keys;
@@ -255,7 +255,7 @@ const isSender = (value: string): boolean => /^([^<>\r\n"]+ )?<[^\s@<>]+@[^\s@<>
 
 const isAddress = (value: string): boolean => /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(value);
 
-/** Reads the e-mail settings. Sign-up needs e-mails, so sign-up must be closed without SMTP_URL. */
+/** Reads the e-mail settings. Gateways with DATABASE_URL need SMTP_URL for sign-up, unless SIGNUP is `closed`. */
 function readMail(
   read: EnvironmentReader,
   isNeeded: boolean,

@@ -60,7 +60,7 @@ export function readerOf(env: Environment): EnvironmentReader {
       if (value === undefined) return undefined;
       const parsed = URL.canParse(value) ? new URL(value) : undefined;
       if (!parsed || !protocols.includes(parsed.protocol)) {
-        // Omits the value, because database addresses contain passwords.
+        // Omits the value, because database URLs contain passwords.
         throw new ConfigError(
           name,
           `accepts an address that starts with ${protocols.map((p) => `\`${p}//\``).join(" or ")}`,

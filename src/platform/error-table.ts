@@ -23,7 +23,7 @@ export interface Extension {
   readonly format?: "date-time";
   /** Possible values, if limited. */
   readonly values?: readonly (string | true)[];
-  /** Sentence for the reference. */
+  /** Sentence for the API reference. */
   readonly about: string;
   /** Whether the member may be absent. */
   readonly optional?: true;

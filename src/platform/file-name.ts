@@ -7,7 +7,7 @@ const longestEnding = 32;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
 const unfit = /[/\\\u0000-\u001f\u007f-\u009f]/g;
 
-/** Returns why a text is not a valid name of a session file, or undefined. */
+/** Returns why a name is not valid for a session file, or undefined if the name is valid. */
 export function fileNameFault(name: string): string | undefined {
   const length = Buffer.byteLength(name);
   if (length === 0 || length > longest) return `must have 1 to ${longest} bytes of UTF-8, and has ${length}`;

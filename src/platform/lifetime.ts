@@ -14,7 +14,7 @@ export interface Lifetime {
 }
 
 /**
- * Starts parts in order, and stops them in reverse order, including a part whose start failed. Repeated calls return
+ * Starts parts in order, and stops them in reverse order, including a part that failed to start. Repeated calls return
  * the promise of the first call.
  */
 export function createLifetime(parts: readonly Part[], log: Log): Lifetime {

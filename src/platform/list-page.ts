@@ -17,7 +17,7 @@ export function readCursor(cursor: string | undefined, identifier: RegExp): stri
   return id;
 }
 
-/** Cuts a page from rows, of which one more than `limit` was read. */
+/** Returns a page of up to `limit` rows. Callers read one more row, which shows whether there is a next page. */
 export function cutPage<Row extends { readonly id: string }>(found: readonly Row[], limit: number): ListPage<Row> {
   const rows = found.slice(0, limit);
   const last = found.length > limit ? rows.at(-1) : undefined;

@@ -1,4 +1,4 @@
-/** Listeners by key. */
+/** Notifies listeners of values, by key. */
 export interface Listeners<T> {
   /** Calls the listener with each value for the key, until the returned function is called. */
   add(key: string, listener: (value: T) => void): () => void;

@@ -1,10 +1,10 @@
 import { ConfigError, type EnvironmentReader } from "./environment.ts";
 
-/** Providers with a configurable address. */
+/** Providers with a configurable base URL. */
 const llmAddressed = ["anthropic", "openai", "google"] as const;
 type LlmAddressed = (typeof llmAddressed)[number];
 
-/** Addresses that replace those of providers. */
+/** Base URLs that replace those of providers. */
 export type LlmAddresses = Readonly<Partial<Record<LlmAddressed, string>>>;
 
 /** US dollars per million tokens. */

@@ -61,5 +61,5 @@ function shortLine(line: string): string {
 /** Level number of `error` in pino. */
 const faultLevel = 50;
 
-/** Removes control characters, because logs contain texts of pages and clients. */
+/** Replaces control characters with spaces, because logs contain text from pages and clients. */
 const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ");

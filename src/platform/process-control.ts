@@ -35,7 +35,7 @@ export async function endProcess(pid: number, steps: readonly EndingStep[]): Pro
 }
 
 /**
- * Returns the start time of a process, to detect a reused pid, or an empty text if the process does not exist. On
+ * Returns the start time of a process, to detect a reused pid, or an empty string if the process does not exist. On
  * Linux, returns ticks since boot, because `ps` computes times from an adjustable clock.
  */
 export async function startTime(pid: number): Promise<string> {
@@ -45,7 +45,7 @@ export async function startTime(pid: number): Promise<string> {
   return status.slice(status.lastIndexOf(")") + 2).split(" ")[19] ?? "";
 }
 
-/** Returns the command line of a process, or an empty text. `ps` exists on Linux and macOS. */
+/** Returns the command line of a process, or an empty string. `ps` exists on Linux and macOS. */
 export function commandLine(pid: number): Promise<string> {
   return readPs(pid, "args=");
 }

@@ -12,7 +12,7 @@ export const processIdentity = (role: "supervisor" | "control" | "gateway" | "wo
   host: hostname(),
 });
 
-/** Registers `pilothouse_build_info`, whose labels are the versions of a process. */
+/** Registers `pilothouse_build_info`, which has the versions of the process as labels. */
 export function addBuildInfo(registry: Registry): void {
   new Gauge({
     name: "pilothouse_build_info",

@@ -1,4 +1,4 @@
-/** Error texts for buf.validate rules. The validator's own texts are not sent to clients. */
+/** Error texts for buf.validate rules. The validator's own text is used only for a rule that has no text here. */
 import { type DescEnum, type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import {
   type FieldRules,

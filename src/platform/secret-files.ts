@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 import { ConfigError, type Environment } from "./environment.ts";
 
-/** Variables with secrets. Each can be in a file instead, whose path is in the variable with the suffix `_FILE`. */
+/**
+ * Variables with secrets. Instead of each, the variable with the suffix `_FILE` can contain the path of a file with the
+ * secret.
+ */
 const secrets = [
   "DATABASE_URL",
   "REDIS_URL",

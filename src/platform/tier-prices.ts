@@ -1,6 +1,5 @@
 import { ConfigError, type EnvironmentReader } from "./environment.ts";
 
-/** Billing interval. */
 export type PriceInterval = "month" | "year";
 
 /** Prices in cents, including tax, by `<tier>_<interval>`. */
@@ -30,7 +29,10 @@ export function tierPriceOf({ cents }: Prices, tier: string, interval: PriceInte
   return isPriceName(name) ? cents[name] : undefined;
 }
 
-/** Reads overrides of the default prices: `PRICES=personal_month=2100,api_scale_year=600000`. */
+/**
+ * Reads the currency (default: `usd`), and the prices with overrides of the defaults, such as
+ * `PRICES=personal_month=2100,api_scale_year=600000`.
+ */
 export function readPrices(read: EnvironmentReader): Prices {
   const isItem = (item: string): boolean => {
     const [, name = "", amount = ""] = /^([a-z_]+)=(\d{1,8})$/.exec(item) ?? [];

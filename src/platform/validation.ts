@@ -79,7 +79,10 @@ function rulesInside({ type }: FieldRules, forKey: boolean): FieldRules | undefi
   }
 }
 
-/** Returns whether a field is missing. Numbers without presence are excluded, because their rule is more specific. */
+/**
+ * Returns whether a field is missing. Always false for scalars other than strings and bytes, because their rule is more
+ * specific.
+ */
 function isMissing(path: Path, last: DescField, whole: ReflectMessage): boolean {
   const isNumber = last.fieldKind === "scalar" && last.scalar !== ScalarType.STRING && last.scalar !== ScalarType.BYTES;
   const holder = path.slice(0, -1).reduce(step, whole);

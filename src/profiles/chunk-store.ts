@@ -55,7 +55,7 @@ export async function deleteStore(db: Database, id: string): Promise<void> {
 }
 
 /**
- * Deletes stores older than `olderThanMs` that no profile refers to, which interrupted saves have left. Returns their
+ * Deletes the stores of interrupted saves: stores older than `olderThanMs` that no profile refers to. Returns their
  * number.
  */
 export async function deleteOrphans(db: Database, olderThanMs: number): Promise<number> {

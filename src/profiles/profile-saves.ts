@@ -82,7 +82,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const tier = limits.of(account);
     const others = await sumStorage(tx, use.account_id, use.profile_id);
     const total = others + sizeBytes;
-    // The account is notified even if the save is rejected, because storage use is the reason.
+    // Thresholds are reported even if the save is rejected for exceeding the storage limit.
     await reportThresholds(parts, tx, {
       accountId: use.account_id,
       tier: tier.name,

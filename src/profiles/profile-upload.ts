@@ -34,8 +34,8 @@ export interface ExpectedStore {
 }
 
 /**
- * Reads the first message of a stream. Throws `InvalidStore` if the message does not name the expected profile and
- * version.
+ * Reads the first message of a stream. Throws `InvalidStore` if there is none, or if the message does not name the
+ * expected profile and version, and an engine.
  */
 async function readHead(chunks: AsyncIterator<ProfileChunk>, expected: ExpectedStore): Promise<ProfileChunk> {
   const { value: head, done } = await chunks.next();

@@ -27,15 +27,18 @@ export interface ProfileSessionEnd {
   readonly isWorkerGone: boolean;
 }
 
-/** Uses of profiles by sessions. Each use ends once: the save is accepted, or fails with an event. */
+/** Uses of profiles by sessions. Each use ends once: with an accepted save, a failed save and its event, or no save. */
 export interface ProfileUses {
   /** Starts the use of a reserved profile. Outstanding saves of ended sessions fail. */
   begin(tx: Tx, use: ProfileUse): Promise<void>;
-  /** Records the end of a session. If the worker has a profile to save, announces the save to the gateways. */
+  /** Records the end of a session. Announces the save to the gateways, unless `isUnused` or `isWorkerGone`. */
   end(tx: Tx, end: ProfileSessionEnd): Promise<void>;
   /** Records the failure of a session's save, unless the save was already settled. */
   fail(tx: Tx, sessionId: string, detail: string): Promise<void>;
-  /** Announces again the saves that a worker reports as pending. Returns the saves that the worker need not keep. */
+  /**
+   * Announces again the saves that a worker reports as pending, and records the failures that the worker reports.
+   * Returns the saves that the worker need not keep.
+   */
   announcePending(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
 }
 

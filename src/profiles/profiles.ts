@@ -4,7 +4,7 @@ import { createProfileRestore, type RestoreProfile } from "./profile-restore.ts"
 import { createProfileSaves, type ProfileSaves, type ProfileSavesParts } from "./profile-saves.ts";
 import { createProfileUses, type ProfileUses } from "./profile-uses.ts";
 
-/** Profiles, as sessions use them. */
+/** Operations with which sessions use profiles. */
 export interface Profiles {
   readonly uses: ProfileUses;
   readonly saves: ProfileSaves;

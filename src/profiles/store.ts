@@ -119,7 +119,7 @@ export interface SavedProfile {
   readonly engine: string;
 }
 
-/** Makes a store the next version of a locked profile, and deletes the previous store. */
+/** Makes a store the next version of a locked profile, and deletes the profile's other stores. */
 export async function switchStore(tx: Tx, { id, storeId, sizeBytes, engine }: SavedProfile): Promise<void> {
   const next = {
     version: sql<string>`version + 1`,

@@ -49,7 +49,7 @@ export async function settleUse(tx: Tx, sessionId: string): Promise<ProfileUse |
   return tx.sql.deleteFrom("profile_uses").where("session_id", "=", sessionId).returning(columns).executeTakeFirst();
 }
 
-/** Deletes all uses of a profile whose sessions have ended; their saves can no longer be accepted. */
+/** Deletes and returns the uses of a profile by ended sessions. Their saves can no longer be accepted. */
 export async function settleLateUses(tx: Tx, profileId: string): Promise<ProfileUse[]> {
   return tx.sql
     .deleteFrom("profile_uses")
@@ -62,7 +62,7 @@ export async function settleLateUses(tx: Tx, profileId: string): Promise<Profile
 /** Condition: the save of an ended session is overdue. */
 export const usesAreOverdue: RawBuilder<SqlBool> = sql`exists (select from profile_uses where due_at < app_now())`;
 
-/** Finds sessions whose saves are overdue. */
+/** Finds sessions with overdue saves. */
 export async function findOverdue(db: Database, limit: number): Promise<string[]> {
   const rows = await db.sql
     .selectFrom("profile_uses")
@@ -105,7 +105,7 @@ export async function renewClaim(db: Database, sessionId: string, forMs: number)
   await db.sql.updateTable("profile_uses").set({ taken_until }).where("session_id", "=", sessionId).execute();
 }
 
-/** Returns those of the given sessions that were placed on the worker and whose save is neither accepted nor failed. */
+/** Returns those of the given sessions that were placed on the worker and have an unsettled use of a profile. */
 export async function findOutstanding(db: Database, workerId: string, sessionIds: readonly string[]) {
   return db.sql
     .selectFrom("profile_uses as u")
@@ -116,7 +116,7 @@ export async function findOutstanding(db: Database, workerId: string, sessionIds
     .execute();
 }
 
-/** Returns the version that a session restores; 0 if the session has no profile. */
+/** Returns the version that a session restores; 0 if the session has no profile or its profile was never saved. */
 export async function findUsedVersion(on: Queryable, sessionId: string): Promise<bigint> {
   const use = on.sql.selectFrom("profile_uses").select("version").where("session_id", "=", sessionId);
   return BigInt((await use.executeTakeFirst())?.version ?? 0);

@@ -7,7 +7,7 @@ export interface EndColumns {
   readonly ended_reason: StoredEndedReason | null;
 }
 
-/** Milliseconds from live to end; 0 if the session never became live. */
+/** Milliseconds from live to end; 0 if the session never became live or has not ended. */
 export function durationOf({ live_at, ended_at }: EndColumns): number {
   return live_at && ended_at ? Math.max(0, ended_at.getTime() - live_at.getTime()) : 0;
 }

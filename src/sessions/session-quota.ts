@@ -32,8 +32,8 @@ export interface SessionQuotaParts extends SessionEndParts, Pick<PlatformParts, 
 export interface SessionQuota {
   /**
    * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if the account is disabled. Otherwise
-   * schedules a check for the next time at which the account, with one more session, could reach an amount that
-   * triggers a notification, or its quota.
+   * schedules a check if the minutes are limited: for the next time at which the account, with one more session, could
+   * reach its quota or an amount that triggers a notification.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
   readonly task: DueTask;
@@ -90,7 +90,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     scheduleCheck(tx, accountId, Math.min(crossing, validUntil(account)));
   }
 
-  /** Ends the live sessions whose quota is used up. Returns the sessions that continue. */
+  /** Ends the live sessions that have used up their quota. Returns the sessions that continue. */
   async function endUsedUp(tx: Tx, account: Entitlement, { usedMs, running }: MonthUsage) {
     const isUsedUp = (session: MonthUsage["running"][number]) => usedMs >= quotaOfSession(account, session);
     // A session that is not live yet has used nothing, and is ended by a check after it is live.

@@ -57,7 +57,7 @@ export interface Sessions extends SessionCommands {
   /** Follows the events of a session until the session ends. */
   readonly follow: SessionEvents;
   readonly update: UpdateSession;
-  /** Ends sessions whose accounts have no minutes left or are disabled. */
+  /** Ends sessions of accounts that have no minutes left or are disabled. */
   readonly quotaTask: DueTask;
   /** Ends a session and its browser. Throws `not-found`, or `session-destroyed` if the session had already ended. */
   end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;

@@ -145,8 +145,8 @@ export async function updateSession(
 }
 
 /**
- * Moves a session that is being launched to another worker. Returns undefined if the session has ended or was moved
- * meanwhile.
+ * Places a session that is being launched on a worker again, with the next placement epoch. Returns undefined if the
+ * session is no longer being launched or was moved meanwhile.
  */
 export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession, workerId: string) {
   return tx.sql
@@ -180,7 +180,7 @@ export async function transition(
   return update.returningAll().executeTakeFirst();
 }
 
-/** Changes the status of those sessions whose status allows the transition. */
+/** Changes the status of the sessions that allow the transition, and returns these sessions. */
 export async function transitionAll(
   tx: Tx,
   ids: readonly string[],
@@ -201,12 +201,12 @@ export async function transitionAll(
 export const livePatch = () => ({ live_at: rightNow() });
 
 /**
- * Last heartbeat of a session's worker. Used as the end time of a session on a lost worker, whose actual end time is
- * unknown.
+ * Last heartbeat of a session's worker. Used as the end time of a session on a lost worker, because the actual end time
+ * is unknown.
  */
 const lastHeartbeat = sql<Date | null>`(select heard_at from worker_leases where worker_leases.worker_id = sessions.worker_id)`;
 
-/** Columns set for a session that ended `agoMs` milliseconds ago. */
+/** Columns set for a session that ended `agoMs` milliseconds ago, or for `worker_lost` at the last heartbeat. */
 export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
   ended_at: sql<Date>`greatest(coalesce(live_at, created_at),
     ${reason === "worker_lost" ? sql`least(${lastHeartbeat}, ${rightNow()})` : fromNow(-agoMs)})`,

@@ -31,8 +31,8 @@ interface JudgementParts {
 }
 
 /**
- * Stores a gateway's sample and judges the samples of all gateways. Returns the version of the board. A sample older
- * than the last judgement is only stored.
+ * Stores a gateway's sample and judges the samples of all gateways. Returns the version of the board. A sample that
+ * is not newer than the last judged sample is only stored.
  */
 export async function judgeSample(
   tx: Tx,
@@ -81,7 +81,7 @@ function hasBegun(incidents: readonly IncidentRow[], { judgedAt = 0 }: StoredBoa
   return incidents.some(({ started_at: from }) => from.getTime() > judgedAt && from.getTime() <= at);
 }
 
-/** Ends spans whose health changed and starts new spans. Returns whether any health changed. */
+/** Ends the open spans of components with changed health, and starts new spans. Returns whether any health changed. */
 function updateSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan[], at: Date): boolean {
   const isIn = (those: readonly OpenSpan[], { component, health }: OpenSpan): boolean =>
     those.some((each) => each.component === component && each.health === health);

@@ -25,7 +25,6 @@ export function firstShown(now: number): number {
   return Math.floor(now / dayMs) * dayMs - (shownDays - 1) * dayMs;
 }
 
-/** Creates the history of a component. */
 export function historyOf(spans: readonly Span[], component: ComponentName, now: number): DayHistory {
   const own = spans.filter((span) => span.component === component);
   const begin = firstShown(now);

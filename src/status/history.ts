@@ -18,7 +18,7 @@ export interface HistoryParts extends Pick<PlatformParts, "db" | "clock"> {
 }
 
 /**
- * Milliseconds. `freshFor`: age from which the history is read again. `maxWait`: see FreshCacheOptions. A change of
+ * Milliseconds. `freshFor`: age at which the history is read again. `maxWait`: see FreshCacheOptions. A change of
  * the current status also causes a read.
  */
 const times = { freshFor: 60_000, maxWait: 300 };

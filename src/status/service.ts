@@ -28,7 +28,7 @@ const toUptime = (uptime: Uptime) => ({
   downtimeSeconds: Math.round(uptime.down / 1_000),
 });
 
-/** One-click request of a mail program (RFC 8058, section 3.1), in either form encoding. */
+/** One-click request of an e-mail program (RFC 8058, section 3.1), in either form encoding. */
 const oneClick = /List-Unsubscribe("?\s*=?\s*)One-Click/;
 
 export function createStatusService(status: Status, slaTarget: number): ServiceImplementation<typeof StatusService> {

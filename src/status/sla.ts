@@ -64,7 +64,6 @@ export function percentOf({ counted, down }: Uptime): number {
 /** Components that define the uptime of the service as a whole. */
 const overall: readonly ComponentName[] = ["api", "sessions"];
 
-/** A month of the SLA report. */
 export interface MonthReport extends Uptime {
   readonly name: string;
   readonly components: readonly (Uptime & { readonly name: ComponentName })[];

@@ -5,7 +5,6 @@ import { type ComponentName, componentNames, type Health, isWorse, worstOf } fro
 import type { States } from "./judgement.ts";
 import type { BoardReading, StoredIncident } from "./store.ts";
 
-/** Status at a moment. */
 export interface Snapshot {
   readonly at: number;
   /** Whether PostgreSQL is down. If so, the snapshot is the last known status with this gateway's own findings. */
@@ -52,7 +51,7 @@ const numbers: Readonly<Record<Health, HealthNumber>> = {
   maintenance: HealthNumber.MAINTENANCE,
 };
 
-/** Converts a snapshot to its public message. */
+/** Converts a snapshot to its public message, which contains only the incidents in progress. */
 export function toStatusMessage(snapshot: Snapshot): Status {
   const { at, components, incidents } = snapshot;
   return create(StatusSchema, {

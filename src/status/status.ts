@@ -36,7 +36,7 @@ export interface StatusParts extends PlatformParts {
   readonly throttles: Throttles;
 }
 
-/** Creates the status of a gateway. `every` shortens the sampling interval in tests. */
+/** Creates the status of a gateway. `every`: sampling interval in milliseconds. Default: 10 s. */
 export function createStatus(parts: StatusParts, every?: number): Status {
   const { config, db, clock } = parts;
   const pace = paceOf(every);

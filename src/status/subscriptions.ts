@@ -23,7 +23,7 @@ export interface Subscriptions {
   confirm(token: string): Promise<Subscription>;
   /** Ends a subscription by the token in each of its e-mails. Throws `invalid-auth-token`. */
   unsubscribe(token: string): Promise<Subscription>;
-  /** Deletes unconfirmed requests a day after their expiry, and subscriptions that ended 30 days ago. */
+  /** Deletes unconfirmed requests a day after their expiry, and subscriptions 30 days after their end. */
   sweep(): Promise<void>;
 }
 

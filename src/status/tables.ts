@@ -79,7 +79,7 @@ interface StatusMailingsTable {
   id: Generated<string>;
   subject: string;
   lines: string[];
-  /** Last subscriber who was mailed. */
+  /** Identifier of the last subscriber who was e-mailed; empty before the first batch. */
   after_id: Generated<string>;
   created_at: Date;
 }

@@ -2,7 +2,7 @@
 export interface Outcomes {
   readonly total: number;
   readonly failed: number;
-  /** Up to three accounts whose attempts failed. May include `ownProbe`. */
+  /** Up to three accounts with failed attempts. May include `ownProbe`. */
   readonly seenBy: readonly string[];
 }
 
@@ -14,7 +14,7 @@ export const witnesses = 3;
 
 const none: Outcomes = { total: 0, failed: 0, seenBy: [] };
 
-/** Adds up counts. */
+/** Adds up counts, and combines up to three accounts with failed attempts. */
 export function sumOf(all: readonly Outcomes[]): Outcomes {
   return all.reduce<Outcomes>(
     (sum, { total, failed, seenBy }) => ({

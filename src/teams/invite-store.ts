@@ -30,7 +30,7 @@ const isCovered = (now: Date) => sql<boolean>`exists (
   where (invites.invited_by_key is null or k.revoked_at is null and coalesce(k.expires_at > ${now}, k.id is not null))
     and (m.role in ('owner', 'admin') or m.role = invites.role or k.id is not null and k.created_by is null))`;
 
-/** Returns the status of an invite at a time. An invite whose sender may no longer invite is `revoked`. */
+/** Returns the status of an invite at a time. An open invite is `revoked` if its sender may no longer invite. */
 export function inviteStatusOf(
   { accepted_at, revoked_at, expires_at, is_covered }: InviteRow,
   now: number,

@@ -35,7 +35,7 @@ export async function listMembers(
   return await select.orderBy("m.id", "desc").limit(limit).execute();
 }
 
-/** Finds a member by membership, user or address. */
+/** Finds a member by membership, user or e-mail address. */
 export async function findMember(
   db: Queryable,
   accountId: string,

@@ -21,12 +21,13 @@ export interface Members {
    */
   setRole(tx: Tx, by: Principal, id: string, role: Role | undefined): Promise<{ member: MemberRow; before: Role }>;
   /**
-   * Removes a member. Transfers the member's keys to the caller if `keepKeys` is true, or else revokes the keys. Throws
-   * like `setRole`.
+   * Removes a member. Transfers the member's keys to the caller if `keepKeys` is true and the member is not the caller;
+   * otherwise revokes the keys. Throws like `setRole`.
    */
   remove(tx: Tx, by: Principal, id: string, keepKeys: boolean): Promise<Departure>;
   /**
-   * Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for the last owner.
+   * Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for the last owner, or
+   * `revoked-key` if the user is no longer a member.
    */
   leave(tx: Tx, by: LoginPrincipal): Promise<Departure>;
 }

@@ -10,7 +10,10 @@ export interface InvitesTable {
   email: string;
   role: Exclude<Role, "owner">;
   token_hash: Buffer;
-  /** The user who sent the invite last, directly or with a key; null for a key created by the operator. */
+  /**
+   * The user who sent the invite last, directly or with a key; null for a key created by the operator, or if the user
+   * was deleted.
+   */
   invited_by: string | null;
   /** The key with which the invite was sent last, if any. */
   invited_by_key: Generated<string | null>;

@@ -32,7 +32,7 @@ export interface DeliveriesParts extends Pick<PlatformParts, "db" | "clock" | "s
   readonly notices: DeliveryNotices;
 }
 
-/** A delivery whose endpoint and event exist. */
+/** A delivery with an existing endpoint and event. */
 interface Sendable extends DeliveryToSend {
   readonly url: string;
   readonly secret: Buffer;

@@ -88,7 +88,7 @@ export function createDeliveryMethods({ db, clock, jobQueues }: DeliveryParts) {
     return create(ListWebhookDeliveriesResponseSchema, { data: rows.map(toDeliveryMessage), ...position });
   }
 
-  /** Finds a delivery to replay. Throws `not-found`, or `conflict` for a test or if the event log lost the event. */
+  /** Finds a delivery to replay. Throws `not-found`, or `conflict` for a test or an event no longer in the log. */
   async function findReplayable(tx: Tx, { principal }: Call, id: string): Promise<DeliveryRow> {
     const original = await findDelivery(tx, { id, accountId: principal.accountId });
     if (!original) throw fail("not-found", {}, { detail: "no delivery has this id" });

@@ -73,7 +73,7 @@ export function giveUp(tx: Tx, ids: readonly string[], reason: string): void {
 /** Maximum deliveries given up in the transaction that changes an endpoint. */
 const maxAbandoned = 1_000;
 
-/** Gives up the oldest 1,000 open deliveries of a locked endpoint. */
+/** Gives up the oldest open deliveries of a locked endpoint, at most 1,000. */
 export function giveUpOpen(tx: Tx, endpointId: string, reason: string): void {
   tx.sendNamed(giveUpOpenStatement, [endpointId, reason, maxAbandoned]);
 }

@@ -28,7 +28,7 @@ const insertStatement: NamedStatement = {
     )`,
 };
 
-/** Inserts deliveries whose first attempt is due at their creation. The statement is sent before the commit. */
+/** Inserts deliveries. Their first attempt is due at their creation. The statement is sent before the commit. */
 export function insertDeliveries(tx: Tx, deliveries: readonly NewDelivery[]): void {
   const rows = deliveries.map((delivery) => ({
     id: delivery.id,
@@ -141,7 +141,7 @@ export type ReplayedDelivery = Pick<DeliveryRow, "id" | "event_id" | "event_type
 
 /**
  * Marks up to `limit` deliveries in `dlq` as replayed, and returns these deliveries, oldest first. Skips tests,
- * deliveries that were replayed before, and deliveries whose event is no longer in the event log.
+ * deliveries that were replayed before, and deliveries of events that are no longer in the event log.
  */
 export async function takeFailed(
   tx: Tx,

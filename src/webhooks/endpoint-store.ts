@@ -130,7 +130,7 @@ const hasFailed = (since: Date, apartMs: number) =>
 export const endpointsAreFailing = (since: Date, apartMs: number): RawBuilder<SqlBool> =>
   sql`exists (select from webhook_endpoints where ${hasFailed(since, apartMs)})`;
 
-/** Finds active endpoints whose first failure was at `since` or before, and the last at least `apartMs` later. */
+/** Finds active endpoints with the first failure at `since` or before, and the last at least `apartMs` later. */
 export async function findFailing(db: Queryable, since: Date, apartMs: number): Promise<string[]> {
   const select = db.sql.selectFrom("webhook_endpoints").select("id").where(hasFailed(since, apartMs));
   return (await select.execute()).map(({ id }) => id);

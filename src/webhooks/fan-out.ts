@@ -121,7 +121,7 @@ export function createLaterFanOut(parts: FanOutParts): JobKind<DeferredEvents> {
   });
 }
 
-/** Fan-out of events to deliveries. Polling finds events whose bus message was lost. */
+/** Fan-out of events to deliveries. Polling finds events for which the bus message was lost. */
 export interface FanOut extends Part {
   readonly poll: DueTask;
 }

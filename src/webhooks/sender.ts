@@ -35,7 +35,7 @@ export interface DeliveryResponse {
   readonly error?: FetchFaultReason | "secret_unreadable";
 }
 
-/** Sends events to endpoints, whose URLs are untrusted. */
+/** Sends events to endpoints. Their URLs are untrusted. */
 export interface Sender extends Part {
   /** Throws `bad-request` if the URL is not allowed. A host name that does not resolve yet is accepted. */
   check(url: string): Promise<void>;

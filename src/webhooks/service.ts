@@ -48,7 +48,7 @@ const max = { active: 10, all: 100 };
 
 const endpointId = idPattern("whk");
 
-/** Scope needed to change the URL or the secret of an endpoint. */
+/** Scope needed to create or update an endpoint, or to rotate its secret. */
 const secretGrant = { scopes: ["webhooks:write"] };
 
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {

@@ -7,8 +7,8 @@ import type { CheckFrame } from "./vendors.ts";
 const maxFields = 5;
 
 /**
- * Resolves to true if a check's frame is visible and unsolved. Visibility is determined from the element that contains
- * the frame, also in a closed shadow root, which Turnstile uses.
+ * Resolves to true if a check is unsolved and its frame and all parent frames are visible. Visibility is determined
+ * from the element that contains each frame, also in a closed shadow root, which Turnstile uses.
  */
 export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Promise<boolean> {
   for (let at = frame; at.parentId !== undefined; ) {

@@ -1,12 +1,12 @@
 import type { DocumentReport } from "../injected/check-script.ts";
 
-/** Maximum number of links on a check page. A page with more links has a site's navigation. */
+/** Maximum number of links on a check page. A page with more links is an ordinary page with site navigation. */
 const maxLinks = 8;
 
 /** Maximum characters of a page's text that is matched. On a longer page only title and headings are matched. */
 const shortText = 400;
 
-/** Phrases of checks that require an action of the visitor. */
+/** Phrases of checks that require an action from the visitor. */
 const actionPhrases: readonly RegExp[] = [
   /\b(?:verify|confirm|prove)(?: to us)?(?: that)? you(?:'re|’re| are)(?: really)? (?:a |not a )?(?:human|real person|robot|bot)\b/i,
   /\b(?:verify|confirm|make sure|checking if)(?: that)? you(?:'re|’re| are) not (?:a )?(?:ro)?bot\b/i,

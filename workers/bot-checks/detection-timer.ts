@@ -1,6 +1,6 @@
 import { within } from "../../src/platform/deadline.ts";
 
-/** Minimum milliseconds between the end of a detection and the next detection that `schedule` starts. */
+/** Minimum milliseconds between the end of a detection and the first detection that `schedule` adds. */
 const spacingMs = 250;
 
 /** Schedules the detections of a page. At most one detection runs at a time. */
@@ -32,7 +32,7 @@ export class DetectionTimer {
 
   /**
    * Replaces the delays of following detections. The first delay starts now, each further delay at the end of the
-   * previous detection. An earlier scheduled detection is kept. An empty list cancels all detections.
+   * previous detection. An earlier scheduled detection is kept. An empty list cancels all scheduled detections.
    */
   schedule([first, ...following]: readonly number[]): void {
     this.#following = following;
@@ -40,7 +40,7 @@ export class DetectionTimer {
     else this.#scheduleAt(Math.max(performance.now() + first, this.#endedAt + spacingMs));
   }
 
-  /** Resolves at the end of the next detection, or after `ms` milliseconds. */
+  /** Resolves at the end of the running detection, otherwise of the next detection, or after `ms` milliseconds. */
   nextEnd(ms: number): Promise<void> {
     return within(this.#end.promise, ms, undefined);
   }

@@ -26,12 +26,12 @@ interface FrameRule extends CheckFrame {
   readonly host: RegExp;
   /** Matches path, query and fragment. */
   readonly address: RegExp;
-  /** Matches addresses of frames that are no check, although `address` matches. */
+  /** Matches path, query and fragment of frames that are not checks although `address` matches. */
   readonly excluded?: RegExp;
 }
 
 /**
- * Addresses of check frames: widgets that wait for a click or a puzzle. Invisible variants, sensors, embeds and
+ * Addresses of check frames: widgets that require a click, and puzzles. Invisible variants, sensors, embeds and
  * documentation are excluded.
  */
 const frameRules: readonly FrameRule[] = [

@@ -52,8 +52,8 @@ export interface ClientScene {
 }
 
 /**
- * A CDP client of the session's browser. Its commands are forwarded on CDP sessions of its own unless the policy refuses
- * them. The client receives only its own answers and events.
+ * A CDP client of the session's browser. Its commands are forwarded on CDP sessions of its own unless the policy
+ * refuses them. The client receives only its own answers and events.
  */
 export class CdpClient {
   readonly outbox = new SendQueue();
@@ -62,7 +62,7 @@ export class CdpClient {
   readonly #contexts = new Set<string>();
   /** The client's CDP sessions with download events enabled. `undefined` is the root session. */
   readonly #downloadListeners = new Set<string | undefined>();
-  /** Targets whose dialogs the client receives, by the client's CDP session. */
+  /** Targets for which the client receives dialogs, by the client's CDP session. */
   readonly #dialogListeners = new Map<string, string>();
   /** Timers that resume paused targets, by the client's CDP session. */
   readonly #resumes = new Map<string, NodeJS.Timeout>();

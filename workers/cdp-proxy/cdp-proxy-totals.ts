@@ -16,7 +16,10 @@ export const cdpProxyTotals = {
   unlisted: new Map<string, number>(),
 };
 
-/** Counts a command without a policy entry. Unknown methods share one name, to bound the number of names. */
+/**
+ * Counts a command without a policy entry. Methods that the browser cannot know, and methods beyond the first 32, are
+ * counted as `other`.
+ */
 export function countUnlisted(method: string, browserMayKnow: boolean): void {
   const { unlisted } = cdpProxyTotals;
   const isNamed = browserMayKnow && methodName.test(method) && (unlisted.has(method) || unlisted.size < maxNames);

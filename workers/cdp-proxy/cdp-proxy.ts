@@ -18,7 +18,7 @@ import { CdpClient } from "./cdp-client.ts";
 import { cdpProxyTotals } from "./cdp-proxy-totals.ts";
 import { Inbox } from "./inbox.ts";
 
-/** Client messages handled before yielding to the event loop: about 1 ms. */
+/** Number of client messages handled before yielding to the event loop. Handling them takes about 1 ms. */
 const manyMessages = 10;
 
 /** Maximum number of concurrent clients per session. */
@@ -67,7 +67,8 @@ export class CdpProxy {
   }
 
   /**
-   * Serves a client until it disconnects. Yields messages in chunks. Throws `tier-limit` if 4 clients are connected.
+   * Serves a client until it disconnects. Yields an empty response first, then messages in chunks. Throws `tier-limit`
+   * if 4 clients are connected, and `driver-error` if the browser no longer accepts clients.
    */
   async *proxyCdp(
     requests: AsyncIterable<ProxyCdpRequest>,
@@ -91,7 +92,7 @@ export class CdpProxy {
     }
   }
 
-  /** Suspends all clients for the control holder. Resolves when no earlier client command can reach a page any longer. */
+  /** Suspends all clients for the control holder. Resolves when no earlier client command can still reach a page. */
   async suspend(): Promise<void> {
     await Promise.all([...this.#clients].map((client) => client.suspend()));
   }

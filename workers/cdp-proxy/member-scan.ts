@@ -59,7 +59,10 @@ class MemberScan {
     return this.#awaited === "nothing" ? this.#members : undefined;
   }
 
-  /** Scans to `until` or slightly beyond. Returns the next position, or undefined for invalid input. */
+  /**
+   * Scans to `until`, or to the next quote if `until` is within a string. Returns the next position, or undefined for
+   * invalid input.
+   */
   #slice(from: number, until: number): number | undefined {
     let at: number | undefined = from;
     while (at !== undefined && at < until) {
@@ -79,7 +82,7 @@ class MemberScan {
     return at;
   }
 
-  /** Handles a byte outside strings. Returns the next position. */
+  /** Handles a byte outside strings. Returns the next position, or undefined for invalid input. */
   #step(byte: number, kind: number, at: number): number | undefined {
     if (kind === opening) return this.#open(byte, at);
     if (kind === closing) return this.#close(at);
@@ -125,7 +128,7 @@ class MemberScan {
     return isExpected;
   }
 
-  /** Scans for the end of a string. Returns the next position. */
+  /** Scans for the end of a string. Returns the next position, or undefined for invalid input. */
   #passText(textAt: number, from: number, until: number): number | undefined {
     for (let at = this.#bytes.indexOf(quote, from); at >= 0; at = this.#bytes.indexOf(quote, at + 1)) {
       if (!isEscaped(this.#bytes, at)) return this.#takeText(textAt, at) ? at + 1 : undefined;

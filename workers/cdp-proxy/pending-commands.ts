@@ -31,8 +31,8 @@ export class PendingCommands {
   }
 
   /**
-   * Records a forwarded command. Returns a function to call at the answer, which returns false if the command was
-   * abandoned.
+   * Records a forwarded command. Returns a function to call when the command is answered. The function returns false if
+   * the command was abandoned.
    */
   begin({ method, sessionId }: Pick<ClientCommand, "method" | "sessionId">, onAbandoned: () => void): () => boolean {
     if (refusalUnderControl(method) === undefined) return () => true;

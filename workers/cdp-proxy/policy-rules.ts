@@ -93,7 +93,7 @@ export function setAutoAttach(params: Params, scene: PolicyScene): PolicyDecisio
 /** The protocol's default target filter. */
 const usualFilter = [{ type: "browser", exclude: true }, { type: "tab", exclude: true }, {}];
 
-/** Excludes hidden pages, whose type is `other`. The exclusion is first, because the first matching entry applies. */
+/** Excludes hidden pages (type `other`). The exclusion is first, because the first matching entry applies. */
 export function withoutHiddenPages(params: Params, { hidesPages }: PolicyScene): PolicyDecision {
   if (!hidesPages) return pass;
   const requested = Array.isArray(params.filter) ? params.filter : usualFilter;

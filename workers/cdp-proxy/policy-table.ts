@@ -27,24 +27,24 @@ const noProtocol = "the DevTools protocol cannot be exposed to a page";
 
 /** Policy of a domain's commands. Each command is listed once. */
 interface DomainPolicy {
-  /** Forwarded even while a person holds control: read-only commands and their preparation. */
+  /** Forwarded even while a person holds control: read-only commands, and commands that prepare them. */
   readonly reads?: string;
   /** Forwarded unless a person holds control. Refused otherwise. */
   readonly passes?: string;
-  /** Decided by parameters, even while a person holds control. */
+  /** Decided by a rule or a fixed decision, even while a person holds control. */
   readonly readRules?: Readonly<Record<string, Rule | PolicyDecision>>;
-  /** Decided by parameters unless a person holds control. Refused otherwise. */
+  /** Decided by a rule or a fixed decision unless a person holds control. Refused otherwise. */
   readonly passRules?: Readonly<Record<string, Rule | PolicyDecision>>;
   /** Refused commands, by the reason reported to clients. */
   readonly refuses?: Readonly<Record<string, string>>;
 }
 
-/** Newest Chromium major version whose commands are all covered. */
+/** Newest Chromium major version for which all commands are covered. */
 export const coveredChromium = 156;
 
 /**
  * Policy for the commands of the DevTools protocol, by domain. A domain with only a reason is refused completely. `PWA`
- * could open local files in an app, and `Cast` finds devices in the local network.
+ * could open local files in an app, and `Cast` finds devices on the local network.
  */
 export const domains: Readonly<Record<string, DomainPolicy | string>> = {
   Accessibility: {

@@ -6,7 +6,7 @@ const maxBacklog = 32 * 2 ** 20;
 /** Overhead in bytes per queued message, so that many small messages count. */
 const messageBytes = 256;
 
-/** Bytes per chunk on the fleet link. */
+/** Maximum bytes per chunk on the fleet link. */
 const chunkBytes = 256 * 1024;
 
 export interface Chunk {
@@ -14,7 +14,7 @@ export interface Chunk {
   readonly last: boolean;
 }
 
-/** A message as several buffers, which avoids copying large messages. */
+/** A message in one or more buffers. Several buffers avoid copying a large message. */
 export type Message = readonly Buffer[];
 
 /** Queue of messages for a client. Writers never block: `push` returns false if the client reads too slowly. */

@@ -99,7 +99,7 @@ export class CdpConnection {
     for (const id of this.#pending.keys()) this.#guard(() => this.#settle(id, { failure: gone }));
   }
 
-  /** Resolves when the pipe accepts more data. Rejects if the signal aborts. */
+  /** Resolves when the pipe accepts more data or is already closed. Rejects if the signal aborts or the pipe fails. */
   async drained(signal: AbortSignal): Promise<void> {
     if (this.#input.writableNeedDrain && !this.#isClosed) await once(this.#input, "drain", { signal });
   }

@@ -1,9 +1,9 @@
 /** A browser message, parsed only as far as needed for routing: most messages of CDP clients are never parsed fully. */
 export interface Envelope {
   readonly bytes: Buffer;
-  /** For an answer: the id of its command. */
+  /** Id of the answered command. Undefined for an event. */
   readonly id: number | undefined;
-  /** For an event: its name. */
+  /** Name of the event. Empty for an answer. */
   readonly method: string;
   /** Session of the target. Undefined for the browser's own session. */
   readonly sessionId: string | undefined;
@@ -38,7 +38,7 @@ export function readEnvelope(bytes: Buffer): Envelope {
   };
 }
 
-/** Returns the members between `id` and `sessionId`, which are forwarded unchanged under another id. */
+/** Returns the JSON of all members except `id` and `sessionId`, without the outer braces. */
 export function innerBytes({ bytes, id, sessionId }: Envelope): Buffer {
   const from = id === undefined ? 1 : `{"id":${id},`.length;
   const behind = sessionId === undefined ? 1 : `,"sessionId":"${sessionId}"}`.length;

@@ -33,7 +33,7 @@ interface RequestEvent {
   readonly type?: string;
 }
 
-/** A value that a page logged to its console. */
+/** A value that a page logged to its console or threw. */
 export interface LoggedValue {
   readonly type: string;
   readonly value?: unknown;

@@ -10,7 +10,7 @@ const manyMessages = 50;
 
 export interface PipeListener {
   onMessage(message: Buffer): void;
-  /** Called with the beginning of a message that was too long. */
+  /** Called with the beginning of a message that was too long, or for which no memory was left. */
   onSkipped(head: string): void;
 }
 

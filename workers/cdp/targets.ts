@@ -9,7 +9,7 @@ export interface AttachedTarget {
 
 export interface OwnTarget extends AttachedTarget {
   readonly session: CdpSession;
-  /** The page, frame or worker that contains the target. Undefined for pages. */
+  /** The page, frame or worker that contains the target. Undefined for top-level targets, such as pages. */
   readonly parent: OwnTarget | undefined;
 }
 

@@ -28,7 +28,7 @@ export class HostBlock {
     this.#lists = kinds.map((kind) => [kind, lists.get(kind) ?? emptyList()] as const);
   }
 
-  /** Returns the list that blocks a normalized host, or `hosts` for the session's own hosts. Undefined if not blocked. */
+  /** Returns the list that blocks a normalized host, `hosts` for the session's own hosts, or undefined if none does. */
   reasonFor(host: string): ListKind | "hosts" | undefined {
     if (this.#hosts.has(host)) return "hosts";
     return this.#lists.find(([, { hosts, exceptions }]) => isListed(hosts, host) && !isListed(exceptions, host))?.[0];
@@ -45,7 +45,7 @@ function isListed(listed: ReadonlySet<string>, host: string): boolean {
   return false;
 }
 
-/** Reads the operator's lists. Throws a ConfigError for a list without new hosts or above a limit. */
+/** Reads the operator's lists. Throws a ConfigError for a list that cannot be read, adds no host or exceeds a limit. */
 export async function readBlockLists(files: readonly BlockListFile[]): Promise<BlockLists> {
   const lists = new Map<ListKind, BlockList>();
   let left = largest.hosts;

@@ -62,7 +62,7 @@ export class EgressRelay {
   readonly #tally = new SocketTally();
   readonly #refusals = new Journal<JournalEntry>();
   readonly #failures = new Journal<EgressFailure>();
-  /** Does not listen: connections are passed in by `accept`. No request timeout: uploads may exceed Node's 5 minutes. */
+  /** Does not listen: `accept` passes in the connections. No request timeout: uploads may exceed Node's 5 minutes. */
   readonly #server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0 });
   readonly #connections = new Set<Socket>();
   readonly #direct: DirectRoute;

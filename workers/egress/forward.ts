@@ -95,8 +95,8 @@ function outgoingOptions(request: http.IncomingMessage, target: HostPort, exit: 
 }
 
 /**
- * Returns the end-to-end headers as a flat list of names and values, with order and case kept. Drops `Content-Length` if
- * `Transfer-Encoding` is present (RFC 9112, section 6.3).
+ * Returns the end-to-end headers that Node can send, as a flat list of names and values with order and case kept. Drops
+ * `Content-Length` if `Transfer-Encoding` is present (RFC 9112, section 6.3).
  */
 function endToEndHeaders(raw: readonly string[]): string[] {
   const kept: string[] = [];

@@ -13,7 +13,7 @@ const netErrors: Record<ProxyFailureReason, string> = {
 export class ProxyFailure extends Error {
   override readonly name = "ProxyFailure";
   readonly reason: ProxyFailureReason;
-  /** Predicate of a sentence whose subject is the proxy. */
+  /** Predicate of a sentence that has the proxy as its subject. */
   readonly what: string;
   /** True if the proxy works but refused this target. Other targets may succeed. */
   readonly isOfTarget: boolean;

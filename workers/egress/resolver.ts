@@ -33,7 +33,7 @@ export interface EgressGuard {
 /**
  * Returns whether a page may request a target through a proxy. The proxy resolves names itself, so the target's
  * addresses cannot be pinned. Refused are private address literals and names outside public zones, unless the operator
- * allows them. If the proxy is in a private network, names that resolve locally to a private address are refused too.
+ * allows them. If the proxy is in a private network, a name that resolves locally is judged by its addresses instead.
  * Other proxies cannot reach the operator's networks, so no local lookup is made. A lookup would reveal the user's real
  * location to name servers.
  */

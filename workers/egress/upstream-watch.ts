@@ -20,8 +20,8 @@ export interface UpstreamWatchOptions {
 }
 
 /**
- * Detects the loss and the return of a proxy. Successful traffic confirms the proxy, and idle sessions send no probes. A
- * failed connection starts a probe, because the site may be the cause. While the proxy is lost, probes repeat with
+ * Detects the loss and the return of a proxy. Successful traffic confirms the proxy, and idle sessions send no probes.
+ * A failed connection starts a probe, because the site may be the cause. While the proxy is lost, probes repeat with
  * exponential backoff until a probe or other traffic succeeds. One probe runs at a time.
  */
 export class UpstreamWatch {

@@ -20,7 +20,8 @@ export interface TunnelOptions {
 
 /**
  * A customer's proxy. Its address must pass the rules for pages, without the session's own exceptions. The address is
- * resolved and pinned for every connection. Its certificate is verified against public CAs and NODE_EXTRA_CA_CERTS.
+ * resolved and pinned for every connection. The certificate of an `https` proxy is verified against public CAs and
+ * NODE_EXTRA_CA_CERTS.
  */
 export class Upstream {
   readonly protocol: UpstreamProtocol;

@@ -214,8 +214,8 @@ export class FetchBrowsers implements SpareBrowsers {
   }
 
   /**
-   * Prepares a kept browser for reuse. If its proxy or runtime differs or it does not respond, disposes of the browser
-   * and resolves with undefined.
+   * Prepares a kept browser for reuse. If its proxy or runtime differs, or it is not ready in time, disposes of the
+   * browser and resolves with undefined.
    */
   async #reuse(kept: OwnedBrowser, plan: BrowserPlan, device: Device): Promise<OwnedBrowser | undefined> {
     const { browser, plan: former } = kept;
@@ -246,7 +246,7 @@ export class FetchBrowsers implements SpareBrowsers {
     }
   }
 
-  /** Keeps a browser whose last fetch has ended. Replaces a browser that was kept for the same account. */
+  /** Keeps a browser after its last fetch if it is still usable. Replaces a browser kept for the same account. */
   async #release(browserId: string, busy: BusyBrowser): Promise<void> {
     this.#busy.delete(browserId);
     const owned = await busy.ready.catch(() => undefined);

@@ -12,7 +12,7 @@ const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">",
 
 /**
  * Returns the http and https links of a document, each URL once. Expects HTML that a browser serialized: attribute
- * values are quoted and contain no `<`. `isCut` is true if a limit was reached.
+ * values are quoted and contain no `<`. `isCut` is true if `maxLinks` or `maxBytes` was reached.
  */
 export function findLinks(html: string, address: string): { links: FetchedLink[]; isCut: boolean } {
   const links = new Map<string, FetchedLink>();

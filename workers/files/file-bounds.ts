@@ -10,7 +10,7 @@ export const fileBounds = {
   files: 1_000,
 };
 
-/** A write in progress whose bytes count towards the limits. */
+/** A write in progress. Its bytes count towards the limits. */
 export interface PendingWrite {
   bytes: number;
 }

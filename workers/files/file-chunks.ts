@@ -3,7 +3,7 @@ import type { FileHandle } from "node:fs/promises";
 /** Bytes per chunk of a sent file. */
 export const chunkBytes = 256 * 1024;
 
-/** Yields the first `bytes` of a file in chunks of 256 KiB. Throws if the file is shorter. */
+/** Yields the first `bytes` of a file in chunks of at most 256 KiB. Throws if the file is shorter. */
 export async function* readChunks(file: FileHandle, bytes: number): AsyncGenerator<Uint8Array, void, undefined> {
   for (let at = 0; at < bytes; ) {
     const length = Math.min(chunkBytes, bytes - at);

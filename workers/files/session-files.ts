@@ -103,7 +103,7 @@ export class SessionFiles {
   /**
    * Moves a file written by the browser into the session's files, under a free name derived from the name that the page
    * chose. If the file is not a regular file of the browser or exceeds a limit, leaves it in place and returns
-   * undefined.
+   * undefined. Throws if the file is missing.
    */
   take(
     path: string,

@@ -23,7 +23,7 @@ async function findByDns(name: string): Promise<readonly string[]> {
 
 /**
  * Returns the current addresses of the control processes in CONTROL. A DNS name is replaced by all its addresses.
- * Rejects if no address is found.
+ * Rejects if a lookup fails or no address is found.
  */
 export async function findControlProcesses(
   entries: readonly string[],

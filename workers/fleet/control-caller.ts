@@ -25,8 +25,8 @@ export type ControlMethod<I extends DescMessage, O extends DescMessage> = TypedM
 
 /**
  * Milliseconds. `connect`: timeout of a connection. After a call that was not answered for 2 s, another process is thus
- * reached well within the lease of 8 s. `failedLater`: delay before connecting to the process whose call failed, so
- * that others are preferred.
+ * reached well within the lease of 8 s. `failedLater`: delay before connecting to the process that was called last,
+ * so that others are preferred.
  */
 const times = { connect: 1_000, failedLater: 250 };
 
@@ -46,7 +46,7 @@ export class ControlCaller {
   readonly #log: Log;
   /** Undefined before the first call and after a failed call. */
   #connection: Promise<Connection> | undefined;
-  /** Address of the control process that was called last. */
+  /** Address of the control process that was called last. Empty before the first call. */
   lastTarget = "";
 
   constructor(entries: readonly string[], tls: FleetTlsFiles | undefined, log: Log) {

@@ -33,9 +33,9 @@ export interface WorkerDescription {
 }
 
 /**
- * Reason to stop a worker. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended. A standalone
- * worker then registers again. `superseded`: another process runs under the same identity. `drain requested`: by the
- * operator. Running sessions continue.
+ * Reason to stop a worker. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended. A
+ * standalone worker then registers again. `superseded`: another process runs under the same identity.
+ * `drain requested`: by the operator. Running sessions continue.
  */
 export type WorkerStopReason = "lease lost" | "superseded" | "drain requested";
 
@@ -87,7 +87,7 @@ export class FleetLink {
     this.#running = Promise.all([this.#keepLease(), this.#watchLease()]).then(() => undefined);
   }
 
-  /** Hash that gateways send to prove that they know this worker. Undefined if the worker was never registered. */
+  /** Hash that gateways send to prove that they know this worker. Undefined while the worker has no identity. */
   get secretHash(): string | undefined {
     return this.#identity && hashControlSecret(this.#identity.workerSecret);
   }

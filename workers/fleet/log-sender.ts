@@ -30,7 +30,7 @@ export interface LogSenderOptions {
 const compress = promisify(zstdCompress);
 
 /**
- * Sends the logs of ended sessions to a control process, one call at a time. Logs that end during a call are sent
+ * Sends the logs of ended sessions to a control process, one call at a time. Logs added during a call are sent
  * together. A log that cannot be sent or stored at once is lost: repeating calls would load a busy database further.
  */
 export class LogSender {

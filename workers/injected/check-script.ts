@@ -11,7 +11,7 @@ export interface DocumentReport {
   /** Number of visible elements that can be clicked or filled in. 0 if `text` is undefined. */
   readonly controls: number;
   readonly links: number;
-  /** Whether the document has inputs that checks do not have: password, email, phone or search. */
+  /** Whether the document shows inputs that checks do not have: password, e-mail, phone or search. */
   readonly hasForm: boolean;
   readonly isCloudflare: boolean;
   readonly isPerimeterX: boolean;

@@ -14,7 +14,7 @@ export interface SelectText {
 }
 
 /**
- * Returns the `<select>` whose list is open, or null if the page styles that list itself (`appearance: base-select`).
+ * Returns the `<select>` with an open list, or null if the page styles that list itself (`appearance: base-select`).
  * If no list is open, returns the element of the focused frame, or null.
  */
 export function findOpen(): Element | null {
@@ -52,7 +52,7 @@ export function describeOptions(
       selected: option.selected,
     });
   }
-  // A label may contain its control, whose options are not part of the name.
+  // A label may contain its control. The control's options are not part of the name.
   const parts = [...(select.labels[0]?.childNodes ?? [])].filter((node) => !node.contains(select));
   const name = select.ariaLabel || parts.map(({ textContent }) => textContent).join("") || select.title;
   return { name: name.trim().slice(0, nameLength).toWellFormed(), options };

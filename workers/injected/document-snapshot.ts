@@ -70,7 +70,7 @@ interface Walk extends ElementLines {
   readonly doubtful: Element[];
   isInView: boolean;
   visited: number;
-  /** Number of elements that `mayShowInner` may still test. */
+  /** Number of descendants that `hasPart` may still test. */
   partsLeft: number;
 }
 
@@ -277,13 +277,14 @@ function leaves(element: Element, clipper: Element, { position } = getComputedSt
   return container === null || !Node.prototype.contains.call(clipper, container);
 }
 
-/** Returns the area whose contents can become visible by scrolling, for the contents of a box that clips or scrolls. */
+/** Returns the area in which the contents of a box that clips or scrolls can become visible by scrolling. */
 function edgeOf(box: Clip, around: Clip, scrolls: boolean): Clip {
   return scrolls && clips.meets(box, around) ? clips.everywhere : clips.overlap(box, around);
 }
 
 /**
- * Whether a search skips an element. Inline elements are never skipped: their text is joined with their siblings' text.
+ * Whether a search skips an element. Rendered inline elements are never skipped: their text is joined with their
+ * siblings' text.
  */
 function isSkippedBySearch(walk: Walk, element: Element): boolean {
   if (walk.holders?.has(element) ?? true) return false;

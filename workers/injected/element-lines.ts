@@ -25,7 +25,7 @@ export interface VisitState {
   readonly clip: Clip;
   /** The innermost element that clips the nodes. */
   readonly clipper?: Element | undefined;
-  /** Area whose contents can become visible by scrolling. */
+  /** Area in which contents can become visible by scrolling. */
   readonly edge: Clip;
   /** Whether the text inside is already part of a line. */
   readonly isWritten: boolean;

@@ -25,7 +25,7 @@ const Defuddle = defuddle as unknown as Library;
 /** Minimum share of the text outside of links and navigation that an extraction must keep. */
 const minKept = 0.5;
 
-/** Maximum characters of HTML for an extraction by the library, whose time grows faster than the length. */
+/** Maximum characters of HTML for an extraction by the library. The extraction time grows faster than the length. */
 const maxExtracted = 131_072;
 
 const navigation = "nav, aside, footer, [role=navigation], [role=complementary], [role=contentinfo]";
@@ -67,7 +67,10 @@ function mainContent(html: string, url: string): Element | undefined {
   return left > 0 && left >= minKept * letters ? body : undefined;
 }
 
-/** Returns the part of a large page that the page marks as its main part, or the page without its navigation. */
+/**
+ * Returns the part of a large page that the page marks as its main part, or the page without its navigation. Undefined
+ * if the page has no text outside of links and navigation.
+ */
 function mainLandmark(html: string): Element | undefined {
   const { body } = parseHtml(html);
   for (const each of body.querySelectorAll(navigation)) each.remove();

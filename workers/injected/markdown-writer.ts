@@ -1,4 +1,4 @@
-/* Writes parsed HTML as Markdown in one walk, whose time is proportional to the size of the page. */
+/* Writes parsed HTML as Markdown in one walk. The time is proportional to the size of the page. */
 
 /** Maximum depth of lists and quotations that are indented. Deeper ones are not indented further. */
 const maxNesting = 16;
@@ -31,7 +31,7 @@ export class MarkdownWriter {
     this.#formula = formula;
   }
 
-  /** Returns the content of an element. */
+  /** Returns the content of an element as Markdown. */
   write(root: Element): string {
     this.#children(root);
     this.#endBlock();
@@ -232,13 +232,13 @@ function codeSpan(text: string): string {
   return code === "" ? "" : fence + space + code + space + fence;
 }
 
-/** Returns more backticks than the code has in a row. */
+/** Returns at least `least` backticks, and more than the code has in a row. */
 function fenceOf(code: string, least: number): string {
   const longest = (code.match(/`+/g) ?? []).reduce((max, { length }) => Math.max(max, length), least - 1);
   return "`".repeat(longest + 1);
 }
 
-/** Returns the text of code, in which `br` is a line break. */
+/** Returns the text of code. Replaces each `br` in the element with a line break. */
 function textOf(element: Element): string {
   for (const each of element.querySelectorAll("br")) each.replaceWith("\n");
   return element.textContent ?? "";

@@ -246,8 +246,8 @@ export function whenReady<Value>(
 }
 
 /**
- * Returns the first file input that matches, visible or not, or whose label matches or contains a match. Returns false
- * if there is no such input, and a hindrance if nothing matches.
+ * Returns the first file input, visible or not, that matches, or has a label that matches or contains a match. Returns
+ * false if there is no such input, and a hindrance if nothing matches.
  */
 export async function findFileInput({ selector, timeoutMs }: ElementOptions): Promise<Element | false | string> {
   const seen = await until<Element | false>(timeoutMs, () => {

@@ -15,7 +15,7 @@ export interface ContentOptions {
 }
 
 export interface PageContent {
-  /** Alternating markup and texts, separated by `partMark`. Texts are not escaped. */
+  /** Alternating markup and texts, separated by `partMark`. Texts are not escaped. Empty if `isCut`. */
   readonly parts: string;
   readonly frames: number;
   /** Whether the limit or the time did not suffice. */
@@ -312,7 +312,7 @@ function shownValue(element: Element): string | undefined {
   return /^(?:hidden|password|file|image)$/.test(type) ? "" : value;
 }
 
-/** Writes the placeholder of a frame, which the worker replaces by the frame's content. */
+/** Writes the placeholder of a frame. The worker replaces the placeholder with the frame's content. */
 function addFrame(writer: Writer, element: Element): void {
   writer.markup += `<div>${writer.token}${writer.frames.push(element) - 1};</div>`;
 }

@@ -59,8 +59,9 @@ export function forgetDocument(token: string): void {
 }
 
 /**
- * Serializes the document with current form values and open shadow roots. Only elements with values or shadow roots,
- * and their ancestors, are written here, without recursion. For all others, `outerHTML` is many times faster.
+ * Serializes the document with current form values and open shadow roots. Only elements with changed values, frames or
+ * shadow roots, and their ancestors, are written here, without recursion. For all others, `outerHTML` is many times
+ * faster.
  *
  * Named elements hide members of the document in every world. The document's methods are therefore called through the
  * prototype.

@@ -35,7 +35,7 @@ export function insertText(text: string): boolean {
   return Document.prototype.execCommand.call(document, "insertText", false, text);
 }
 
-/** Returns the document's origin: `null` for an opaque origin. */
+/** Returns the document's origin. The string `null` for an opaque origin. */
 export function originHere(): string {
   return origin;
 }
@@ -57,8 +57,8 @@ export function insertSecretText(text: string, wanted: string): boolean | undefi
     focused.dispatchEvent(new Event("change", { bubbles: true }));
     return focused.value !== "";
   }
-  // Inserts up to 64 characters one by one, because pages with one field per digit of a code move the focus after each
-  // character.
+  // Inserts a text of up to 64 characters one character at a time, because pages with one field per digit of a code
+  // move the focus after each character.
   for (const character of text.length > 64 ? [text] : text) {
     const field = focusedElement();
     if (!insertText(character)) return false;

@@ -3,7 +3,7 @@ import type { ViewportPoint } from "./page-visibility.ts";
 import * as visibility from "./page-visibility.ts";
 import { quote, tidy } from "./plain-text.ts";
 
-/* Canvases and charts, whose contents are not text. */
+/* Descriptions of canvases and charts. Their contents are not text. */
 
 /** Minimum size of a chart in pixels, and its minimum number of shapes. Smaller drawings are icons or decorations. */
 const smallest = { width: 120, height: 60, shapes: 6 };

@@ -142,7 +142,7 @@ function presses(): number {
   return performance.eventCounts.get("pointerdown") ?? 0;
 }
 
-/** Whether an element contains another document, whose events this document never receives. */
+/** Whether an element contains another document. This document never receives the events of the other document. */
 export function isFrame(element: Element | undefined): boolean {
   return element !== undefined && visibility.frameTags.has(visibility.read(Element.prototype, "localName", element));
 }

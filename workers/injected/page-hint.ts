@@ -1,8 +1,8 @@
 import * as visibility from "./page-visibility.ts";
 
 /*
- * Hints for elements without a label, from the names of icons, files, classes and so on. Of page text, a hint has only
- * lower-case letters, digits and hyphens, so that it needs no quotes.
+ * Hints for elements without a label, from the names of icons, files, classes and so on. Page text in a hint consists
+ * only of lower-case letters, digits and hyphens, so it needs no quotes.
  */
 
 /** Maximum characters of a hint. Too few for a page to write instructions for an agent. */

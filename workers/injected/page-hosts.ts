@@ -6,8 +6,8 @@ const known = new WeakSet<Element>();
 let doubtful: readonly Element[] = [];
 
 /**
- * Whether an element may have an unknown closed shadow root: it is a custom element, or has an area although its own
- * first child is not rendered.
+ * Whether an element may have an unknown closed shadow root: it is a custom element, or has an area although it has no
+ * child or its first child is not rendered.
  */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
   if (known.has(element) || visibility.shadowOf(element)) return false;

@@ -23,7 +23,7 @@ const nothing: ReadonlySet<Element> = new Set();
 /** Value for an element that is interactive as a whole, or not at all. */
 export const empty: Inside = { hasActive: false, items: nothing };
 
-/** Returns the node whose descendants the worker queries for listeners. */
+/** Returns the root of the nodes that the worker queries for listeners. */
 export function listenersRoot(): Document {
   return document;
 }
@@ -75,7 +75,7 @@ function isRepeated(element: Element): boolean {
   return [before, after].some((sibling) => sibling !== null && kindOf(sibling) === kind);
 }
 
-/** Returns icons that are small compared with the element and whose class or id suggests an action of their own. */
+/** Returns icons that are small compared with the element and have a class or id that suggests their own action. */
 function iconsIn(element: Element): ReadonlySet<Element> {
   const icons = Element.prototype.querySelectorAll.call(element, "svg, i, img");
   if (icons.length === 0 || icons.length > 8) return nothing;

@@ -11,7 +11,7 @@ export type Reception =
   /** The element accepts no text, or not this text. `type` is the type of the control. */
   | { readonly outcome: "acceptsNone" | "refused"; readonly type: string };
 
-/** The requested change of the element. */
+/** The requested change to the element. */
 interface Wanted {
   readonly text: string;
   readonly clear: boolean;
@@ -39,7 +39,7 @@ function receive(named: Element, { text, clear }: Wanted): Seen<Reception> {
     return { outcome: "set" };
   };
 
-  // The browser replaces an invalid colour or range value by a valid one, and empties other inputs.
+  // The browser replaces an invalid colour or range value with a valid one, and empties other inputs.
   const isValue = ({ type, value }: HTMLInputElement) => {
     if (type === "range") return Number(value) === Number(text);
     return type === "color" ? value === text.trim().toLowerCase() : value !== "";

@@ -3,7 +3,7 @@ import * as items from "./page-items.ts";
 import * as visibility from "./page-visibility.ts";
 import { quote, tidy } from "./plain-text.ts";
 
-/* Roles, names and states of elements. Page text in the results is always quoted. */
+/* Roles, names and states of elements. Page text in descriptions and states is always quoted, except in hints. */
 
 /** Maximum characters of an element's value or text that can be read. */
 const longestRead = 262_144;
@@ -184,7 +184,7 @@ function fieldName(element: Element): string {
   return element.type in standard ? tidy(element.value, 160) || (standard[element.type] ?? "") : "";
 }
 
-/** Tags of elements whose text is not part of the text of their ancestors. */
+/** Tags of elements with text that is not part of the text of their ancestors. */
 const unreadTags = /^(?:head|script|noscript|style|template|input|select|textarea)$/;
 
 /**
@@ -262,7 +262,7 @@ function valued(value: string): string[] {
   return [`value=${quote(text, 200)}`, ...(text.length > 200 ? [`(+${text.length - 200} characters)`] : [])];
 }
 
-/** Returns the value of a field, or the text of an element, on one line. */
+/** Returns the value of a field, or the text of an element, on one line. Empty for a password field. */
 export function readContent(element: Element): string {
   if (element instanceof HTMLInputElement) return element.type === "password" ? "" : tidy(element.value, longestRead);
   if (element instanceof HTMLTextAreaElement) return tidy(element.value, longestRead);

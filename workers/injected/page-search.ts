@@ -10,7 +10,7 @@ interface Search {
   readonly wanted: string;
   /** Elements that may contain the text, with their ancestors, and all frames. */
   readonly holders: Set<Element>;
-  /** Elements that may have an unknown closed shadow root. */
+  /** At most 64 elements that may have an unknown closed shadow root. */
   readonly doubtful: Element[];
 }
 
@@ -22,11 +22,11 @@ interface Level {
 }
 
 /**
- * Searches the document. Returns undefined if the search has not ended at `endsAt`, or if the text contains a
- * truncation mark.
+ * Searches the document. Returns undefined if the search has not ended at `endsAt`, or if the text contains `…` or
+ * U+FFFD.
  */
 export function search(find: string, endsAt: number): Search | undefined {
-  // Truncation marks occur in snapshot lines, but not in the document, so a text with a mark cannot be found here.
+  // Snapshot lines may contain these characters where the document has others: at cuts, and for lone surrogates.
   if (/[…\ufffd]/.test(find)) return undefined;
   const found: Search = { wanted: bare(find), holders: new Set(), doubtful: [] };
   const path: Level[] = [];
@@ -94,7 +94,7 @@ function mayBegin(wanted: string, text: string): boolean {
   return false;
 }
 
-/** Returns a text without white space and in lower case. A final sigma becomes a plain sigma. */
+/** Returns a text in lower case, without white space, control and format characters. `ς` becomes `σ`. */
 function bare(text: string): string {
   return text
     .toLowerCase()

@@ -12,7 +12,7 @@ export function chooseOptions(elementOptions: ElementOptions, values: readonly s
   return whenReady(elementOptions, (element) => choose(element, values, byValue, "values"));
 }
 
-/** Longest wait in milliseconds for options with the labels to appear. */
+/** Longest wait in milliseconds until options with the labels exist and are enabled. */
 const labelMs = 1_000;
 
 /**

@@ -2,8 +2,8 @@ import * as visibility from "./page-visibility.ts";
 import { plain } from "./plain-text.ts";
 
 /**
- * Returns up to `max` visible elements that contain a text: for each occurrence, the innermost element. Ignores case
- * and runs of white space.
+ * Returns up to `max` visible elements that contain a text: for each occurrence, the innermost element. Ignores
+ * case, and treats a run of white space as one space.
  */
 export function findText(wanted: string, max: number): Element[] {
   const text = plain(wanted);
@@ -27,8 +27,8 @@ export function findText(wanted: string, max: number): Element[] {
 }
 
 /**
- * Returns the text of an element, or of its closest ancestor with at least 400 characters, cut to 32,768. Does not
- * ascend to a parent with more than 32 child nodes.
+ * Returns the value of an input. For other elements, ascends until the text has at least 400 characters or the parent
+ * has more than 32 child nodes, and returns the text, cut to 32,768 characters.
  */
 export function wordsAround(element: Element): string {
   if (element instanceof HTMLInputElement) return element.value;
@@ -50,7 +50,7 @@ function childrenWith(node: Node, text: string): Element[] {
   return children;
 }
 
-/** Returns the text in an element, without scripts and styles. */
+/** Returns the text in an element, without text directly in a silent element, such as a script. */
 function wordsOf(element: Element): string {
   const walker = Document.prototype.createTreeWalker.call(document, element, NodeFilter.SHOW_TEXT);
   let words = "";

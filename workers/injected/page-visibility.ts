@@ -158,7 +158,10 @@ function matchesSteps(element: Element, steps: readonly SelectorStep[], at: numb
   return false;
 }
 
-/** Whether an element has an area and is not hidden. Transparent elements count as visible. */
+/**
+ * Whether an element has an area and is not hidden. Transparent elements count as visible. An element with
+ * `display: contents` is visible if one of its children is.
+ */
 export function isVisible(element: Element): boolean {
   if (Element.prototype.checkVisibility.call(element, { visibilityProperty: true })) {
     const { width, height } = boxOf(element);
@@ -189,7 +192,7 @@ export function withMemo<Value>(work: () => Value): Value {
   }
 }
 
-/** Returns a function whose results are memoized while `withMemo` runs. */
+/** Returns a function that memoizes its results, except undefined, while `withMemo` runs. */
 export function memoize<Value>(compute: (element: Element) => Value): (element: Element) => Value {
   const memo = new Map<Element, Value>();
   memos.push(memo);
@@ -221,7 +224,7 @@ export function boxesOf(node: Node): DOMRect[] {
   return boxes.filter(({ width, height }) => width * height > 0);
 }
 
-/** Whether an element, or the control that its label is for, is disabled. */
+/** Whether the control of an element, or else the element, is disabled. `aria-disabled` on an ancestor counts. */
 export const isDisabled = memoize((element) => {
   const control = controlOf(element) ?? element;
   if (Element.prototype.matches.call(control, ":disabled")) return true;

@@ -24,8 +24,8 @@ export interface ElementOptions {
 }
 
 /**
- * Calls `check` after each document change, and periodically, until it returns a value or a final hindrance, or time is
- * up. Returns the last result.
+ * Calls `check` after document changes, at a limited rate, and periodically, until it returns a value or a final
+ * hindrance, or time is up. Returns the last result.
  */
 export async function until<Value>(timeoutMs: number, check: () => Seen<Value>): Promise<Seen<Value>> {
   const endsAt = performance.now() + timeoutMs;

@@ -1,6 +1,6 @@
 /**
  * Returns at most `length` characters of the selected text: of the focused field, or else of the focused document.
- * Returns nothing for a password field.
+ * Returns an empty string for a password field.
  */
 export function selectedText(length: number): string {
   const focusOf = (root: Document | ShadowRoot): Element | null => {

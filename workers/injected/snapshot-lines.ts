@@ -7,8 +7,8 @@ import { hasQuotedText, tidy, withoutLookahead } from "./plain-text.ts";
 /* Lines of a snapshot. If a container begins with a text, the text is part of the container's line. */
 
 /**
- * An element whose contents are indented below its line. The line of an element with neither contents nor text is left
- * out.
+ * An element with contents that are indented below its line. The line of an element with neither contents nor text is
+ * left out.
  */
 interface Container {
   readonly element: Element;
@@ -76,8 +76,8 @@ export function closeContainers(walk: Lines, depth: number): void {
 }
 
 /**
- * Removes the line of a slight container that has only one line of contents, unless the container's line is new or the
- * only line is a frame's.
+ * Removes the line of a slight container that has no text, reference or state and only one line of contents. Keeps it
+ * if the container's line is new or the only line is a frame's.
  */
 function leaveOut(walk: Lines, { isSlight, line, text, tail }: Container): void {
   if (!isSlight || line === undefined || text !== "" || tail !== "" || walk.lines.length !== line + 2) return;
@@ -93,7 +93,10 @@ export function addText(walk: Lines, node: Text): void {
   walk.textNode ??= node;
 }
 
-/** Adds the collected text: to its container's line if the text is first in the container, else as its own line. */
+/**
+ * Adds the collected text: to its container's line if the text is short and first in a container without a name, else
+ * as its own line.
+ */
 export function endText(walk: Lines): void {
   const { text, textNode, textMore } = walk;
   walk.text = "";
@@ -125,7 +128,7 @@ export function addLine(walk: Lines, node: Node, body: string, isFrame = false):
   return writeLine(walk, node, body, walk.around.length);
 }
 
-/** Writes the lines of all open containers whose line is not written yet. */
+/** Writes the lines of those open containers that have no line yet. */
 export function writeContainers(walk: Lines): void {
   for (const [indent, around] of walk.around.entries()) {
     if (around.line !== undefined) continue;

@@ -25,8 +25,8 @@ import type { WorkerInputQueue } from "./worker-input-queue.ts";
 const answerEvery = 10;
 
 /**
- * Maximum number of streams whose progress is kept, so that they can continue after a connection has failed. A session
- * cannot have that many open streams.
+ * Maximum number of streams for which progress is kept, so that they can continue after a connection has failed. A
+ * session cannot have that many open streams.
  */
 const maxStreams = 64;
 
@@ -64,8 +64,8 @@ export class InputIntake {
   }
 
   /**
-   * Queues events while there is room, if the client is in control. Returns the numbers of accepted and of dropped
-   * events.
+   * Queues events while there is room, if the client is in control, and drops the others. Returns the numbers of
+   * accepted and of dropped events.
    */
   take(context: CommandContext, { event, events: several, controlEpoch }: SendInputRequest): SendInputResponse {
     this.#options.control.learn(context);
@@ -115,7 +115,7 @@ export class InputIntake {
 
   async #takePart(part: InputPart, clientId: string, progress: Progress, signal: AbortSignal): Promise<void> {
     const { number, events, controlEpoch, release } = part;
-    // An earlier call whose connection failed may still handle the same part, so the progress is read after each wait.
+    // An earlier call with a failed connection may still handle the same part, so the progress is read after each wait.
     while (progress.number < number) {
       if (progress.number < number - 1)
         throw fail("internal", {}, { detail: `expected input part ${progress.number + 1}, got ${number}` });

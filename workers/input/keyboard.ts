@@ -47,7 +47,7 @@ export class Keyboard {
   /** Releases all held keys, for example when control is lost. */
   cancel(): void {
     for (const key of [...this.#held.values()].toReversed()) {
-      // Errors are ignored, because the page may not answer.
+      // Errors are ignored, because the page may be gone.
       this.up(key).catch(() => undefined);
     }
   }

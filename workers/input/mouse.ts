@@ -85,7 +85,7 @@ export class Mouse {
       const released = this.#dragData
         ? this.#drag("dragCancel", this.#dragData)
         : this.#dispatch("mouseReleased", button);
-      // Errors are ignored, because the page may not answer.
+      // Errors are ignored, because the page may be gone.
       released.catch(() => undefined);
       this.#stopIntercepting();
     }

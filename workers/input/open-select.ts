@@ -15,10 +15,10 @@ const labelLength = 100;
 /** Maximum characters of the list's name. */
 const nameLength = 1_000;
 
-/** A `<select>` whose list of options is open. */
+/** A `<select>` with an open list of options. */
 export type OpenSelect = PageElement<HTMLSelectElement>;
 
-/** Finds the `<select>` whose list is open, in the main document or in nested focused frames. */
+/** Finds the `<select>` with an open list, in the main document or in nested focused frames. */
 export async function findOpenSelect(tab: Tab, progress: Progress): Promise<OpenSelect | undefined> {
   let frameId = tab.mainFrameId;
   for (let depth = 0; depth < maxFrameDepth; depth += 1) {

@@ -48,7 +48,7 @@ export class TouchScreen {
     if (!this.#isTouched) return;
     this.#isTouched = false;
     this.#fingers = [];
-    // Errors are ignored, because the page may not answer.
+    // Errors are ignored, because the page may be gone.
     this.#dispatch("touchCancel", []).catch(() => undefined);
   }
 

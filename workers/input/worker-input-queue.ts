@@ -51,7 +51,7 @@ export class WorkerInputQueue {
 
   /**
    * `findInput` returns the input devices of the active page. `onPressed` is called when a page has handled an event
-   * that may open a list.
+   * that may open or close a list.
    */
   constructor(findInput: () => PageInput, onPressed: () => void = () => undefined) {
     this.#findInput = findInput;
@@ -79,7 +79,7 @@ export class WorkerInputQueue {
     return pushed;
   }
 
-  /** Releases all held keys, buttons and fingers, after the input sent so far. */
+  /** Releases all held keys, buttons and fingers, after the input queued so far. */
   release(): void {
     if (!this.#page) return;
     this.#waiting.push({ event: { case: "release" }, page: this.#page, slots: 0 });

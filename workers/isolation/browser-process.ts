@@ -54,14 +54,17 @@ export interface BrowserProcess {
   readonly targets: Targets;
   /** Page that captures tabs, opened on demand. Undefined without the capture extension. */
   readonly capturePage: HiddenPage | undefined;
-  /** Resolves when the browser has exited or its pipe has closed: `killed` by the worker, otherwise `crashed`. */
+  /**
+   * Resolves when the browser has exited, its pipe has closed, or a message handler has thrown. The reason is `killed`
+   * if the worker has killed the slot's processes, otherwise `crashed`.
+   */
   readonly exited: Promise<BrowserExit>;
   /**
    * Resolves when the process has ended. After `Browser.close`, the browser closes the pipe 100 ms earlier, and then
    * still writes files.
    */
   readonly ended: Promise<void>;
-  /** Kills every process of the slot. Resolves when the browser has exited. */
+  /** Kills every process of the slot. Resolves when the browser has exited, or 5 s after the kill. */
   kill(): Promise<void>;
 }
 

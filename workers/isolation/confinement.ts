@@ -62,7 +62,10 @@ export async function probeRenderers({ root }: CdpConnection): Promise<void> {
   throw new Error(`none of the browser's ${renderers.length} renderers has its own seccomp filter`);
 }
 
-/** Returns the number of seccomp filters of a process, including inherited ones. Undefined on kernels before 5.9. */
+/**
+ * Returns the number of seccomp filters of a process, including inherited ones. Undefined on kernels before 5.9, or if
+ * the process has ended.
+ */
 function seccompFilters(pid: number): number | undefined {
   const [, count] = /^Seccomp_filters:\t(\d+)/m.exec(readKernelFile(`/proc/${pid}/status`)) ?? [];
   return count === undefined ? undefined : Number(count);

@@ -13,8 +13,8 @@ const atOnce = 500;
 
 /**
  * Returns the disk usage of directories in bytes. Links are not followed. Stops once the sum exceeds `bound`. Returns
- * infinity if lstat(2) fails for an entry, or if the worker may not list a directory: a browser must not hide files below
- * a path that is too long for the kernel, or in a directory without read permission.
+ * infinity if lstat(2) fails for an entry, or if the worker may not list a directory: a browser must not hide files
+ * below a path that is too long for the kernel, or in a directory without read permission.
  */
 export async function diskUsage(roots: readonly string[], bound: number): Promise<number> {
   let bytes = 0;

@@ -20,8 +20,8 @@ export interface MeasuredDirectories {
 }
 
 /**
- * Finds owners whose directories exceed a bound. Walks the directories of an owner only every 30 s, or if the free disk
- * space has shrunk.
+ * Finds owners with directories that exceed a bound. Walks the directories of an owner only every 30 s, or if the free
+ * disk space has shrunk.
  */
 export class DiskWatch {
   readonly #bound: number;

@@ -27,7 +27,7 @@ export function readLaunchRecord(path: string): LaunchRecord | undefined {
 
 /**
  * Creates a matcher for processes of this user's launches: members of their process sessions or groups, and processes
- * whose HOME is a slot's directory. The latter include Chromium's crash handlers, which create their own process
+ * with a slot's directory as HOME. The latter include Chromium's crash handlers, which create their own process
  * sessions.
  */
 export function matchLaunches(

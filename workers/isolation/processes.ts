@@ -8,7 +8,7 @@ const pollMs = 5;
 
 /** Timeout of one `kill -9 -1` in milliseconds. */
 const killMs = 5_000;
-/** Maximum number of such attempts. A process of the slot may kill the `kill` process first. */
+/** Maximum number of attempts of `kill -9 -1`. A process of the slot may kill the `kill` process first. */
 const maxKillAttempts = 10;
 
 /** A running process, as /proc shows it to all users. Zombies are excluded. */
@@ -83,7 +83,7 @@ export function networkNamespaceOf(pid: number): number | undefined {
   }
 }
 
-/** Returns the HOME with which a process was started, or undefined if its environment cannot be read. */
+/** Returns the HOME with which a process was started, or undefined if its environment has no HOME or cannot be read. */
 export function homeOf(pid: number): string | undefined {
   try {
     return /(?:^|\0)HOME=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, "utf8"))?.[1];
@@ -135,7 +135,6 @@ function isRunning({ pid, startedAt }: { pid: number; startedAt: number | undefi
   return readProcess(pid)?.startedAt === startedAt;
 }
 
-/** Sends SIGKILL. Ignores processes that have ended or belong to another user. */
 function sendKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");

@@ -71,8 +71,8 @@ export type RecoverProfile = (
 
 /**
  * Locks the first free block that can be cleared. Also clears all other free blocks that workers of this machine have
- * used. Processes are killed and files removed only in blocks whose lock is held. Rejects if no block can be locked and
- * cleared.
+ * used. Processes are killed and files removed only in blocks that this worker has locked. Rejects if no block can be
+ * locked and cleared.
  */
 export async function acquireBlock({
   uidBase,
@@ -218,7 +218,7 @@ const sharedMode = 0o1770;
 /** Mode of directories that the browser can only read. */
 const readOnlyMode = 0o750;
 
-/** Directories of a slot, and the uid whose browser uses them. */
+/** Directories of a slot, and the uid of the browser that uses them. */
 export type SlotDirectories = Pick<Slot, "directory" | "storage" | "uid">;
 
 /**
@@ -267,8 +267,8 @@ export function removeSlotDirectories({ directory, storage, uid }: SlotDirectori
 }
 
 /**
- * Removes a directory of a slot, if present. Throws if the path is no directory, or belongs neither to the slot's uid
- * nor to the worker. In a world-writable parent, any user can create this name. During a removal by root, the owner
+ * Removes a directory of a slot, if present. Throws if the path is not a directory, or belongs neither to the slot's
+ * uid nor to the worker. In a world-writable parent, any user can create this name. During a removal by root, the owner
  * could then replace directories by links.
  */
 function removeSlotDirectory(directory: string, uid: number | undefined): void {
@@ -290,8 +290,8 @@ function removeSlotDirectory(directory: string, uid: number | undefined): void {
 }
 
 /**
- * Creates a directory that only this user can write to, if missing. Throws if the path is no directory, or if another
- * user owns it or can write to it.
+ * Creates a directory that only this user can write to, if missing. Throws if the path is not a directory, or if
+ * another user owns it or can write to it.
  */
 function makeOwnDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });

@@ -23,7 +23,7 @@ import { blockSize, findUidBase } from "./uid-range.ts";
  */
 const preparedAhead = 2;
 
-/** Milliseconds before retrying to clear a slot whose processes or files remain. */
+/** Milliseconds before retrying to clear a slot with remaining processes or files. */
 const clearAgainMs = 5_000;
 
 export interface SlotPoolOptions {
@@ -34,7 +34,7 @@ export interface SlotPoolOptions {
   log: Log;
   /** Private networks and targets that the pages of all sessions may reach (`EGRESS_ALLOW`). */
   allow?: readonly string[];
-  /** Shows on refusal pages the setting with which the operator allows an address. */
+  /** Whether refusal pages show the setting with which the operator allows an address. */
   showRemedy?: boolean;
   /** "flags" disables network namespaces, which are otherwise required on Linux. */
   isolation?: Isolation;
@@ -100,7 +100,10 @@ export class SlotPool {
     return this.#sandbox;
   }
 
-  /** Locks a slot block and clears leftovers of dead workers. Throws if the kernel denies confinement. */
+  /**
+   * Locks a slot block and clears leftovers of dead workers. Rejects if no block is free or browsers cannot be
+   * confined.
+   */
   async start(): Promise<void> {
     if (this.#block) return;
     const uidBase = findUidBase();
@@ -118,7 +121,7 @@ export class SlotPool {
     return this.#stopped;
   }
 
-  /** Returns a slot for one browser, or undefined if none is free or the pool stops. */
+  /** Returns a slot for one browser, or undefined if none is free or the pool is stopping. */
   acquire(): Slot | undefined {
     const host = this.#stopping.signal.aborted ? undefined : this.#free.shift();
     if (!host) return undefined;
@@ -136,7 +139,7 @@ export class SlotPool {
     // Whether a kill was complete, so that `release` need not kill again (40 ms of CPU).
     let isEmpty = false;
     const ready = host.prepare();
-    // The launch awaits `ready`. Without this handler, a slot released unused would crash the worker.
+    // The launch awaits `ready`. Without this handler, a rejection would crash the worker if no launch follows.
     ready.catch(() => undefined);
     const slot: Slot = {
       index: host.index,

@@ -18,7 +18,10 @@ export function findUidBase(): number | undefined {
   return chooseUidBase(readFileSync("/proc/self/uid_map", "utf8"), readFileSync("/proc/self/gid_map", "utf8"));
 }
 
-/** Returns the first base whose uids and gids are all mapped in this user namespace (maps as in /proc). */
+/**
+ * Returns the first base for which all uids and gids of the slots are mapped in this user namespace, if any. The maps
+ * have the format of /proc/self/uid_map.
+ */
 export function chooseUidBase(uidMap: string, gidMap: string): number | undefined {
   return bases.find((base) => [uidMap, gidMap].every((map) => covers(map, base, blockSize * maxBlocks)));
 }

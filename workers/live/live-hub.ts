@@ -49,7 +49,7 @@ export interface JoiningViewer {
   readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
 }
 
-/** Streams a session to its viewers. Nothing runs without viewers. */
+/** Streams a session to its viewers. Nothing runs without viewers or frame readers. */
 export class LiveHub {
   readonly #browser: LiveBrowser;
   readonly #screencast: Screencast;
@@ -76,7 +76,10 @@ export class LiveHub {
     });
   }
 
-  /** Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers. */
+  /**
+   * Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers, `conflict`
+   * when the viewer joins again, and the failure passed to `close`.
+   */
   async *view({ who, isHidden, requests }: JoiningViewer, session: LiveSession): AsyncGenerator<JoinResponse> {
     this.#replace(who.id);
     if (this.#viewers.size >= maxViewers) {
@@ -154,7 +157,7 @@ export class LiveHub {
     }
   }
 
-  /** Starts and stops the sources that current viewers need. */
+  /** Starts the sources that the current viewers and frame readers need, and stops the others. */
   #sync(): void {
     const isWatched = this.#viewers.size > 0;
     const isSeen = [...this.#viewers].some(({ isHidden }) => !isHidden);

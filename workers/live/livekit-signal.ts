@@ -38,7 +38,7 @@ export interface SignalListener {
  * token.
  */
 export class LiveKitSignal implements Disposable {
-  /** Resolves with the reason when the server has ended the connection. */
+  /** Resolves with the reason when the connection has ended, or has failed. */
   readonly ended: Promise<string>;
   readonly #socket: WebSocket;
   readonly #timer: NodeJS.Timeout;
@@ -73,7 +73,7 @@ export class LiveKitSignal implements Disposable {
     return new LiveKitSignal(socket, listener);
   }
 
-  /** Address of the connected server. */
+  /** Address of the connected server. Undefined after the connection has closed. */
   get remote(): { readonly host: string; readonly port: number } | undefined {
     // The boundary to the underlying socket, which the types of `ws` do not expose.
     const { _socket } = this.#socket as unknown as { readonly _socket?: import("node:net").Socket };
@@ -87,7 +87,7 @@ export class LiveKitSignal implements Disposable {
     this.#send({ addTrack: { cid: trackId, name: "page", type: "VIDEO", source: "SCREEN_SHARE" } });
   }
 
-  /** Offers the connection of the track. */
+  /** Sends the SDP offer of the connection that carries the track. */
   offer(sdp: string): void {
     this.#send({ offer: { type: "offer", sdp } });
   }

@@ -27,7 +27,7 @@ const pollEvery = 500;
 /** Milliseconds for the page to return its size. */
 const sizeWithin = 500;
 
-/** Timeout in milliseconds for capturing another tab. */
+/** Timeout in milliseconds for capturing another tab or size. */
 const showWithin = 5_000;
 
 export interface PublicationParts {
@@ -60,14 +60,14 @@ export class Publication {
     this.#parts = parts;
   }
 
-  /** Sets the token for publishing. */
+  /** Sets the token for later attempts to publish. If an attempt is delayed, ends the delay. */
   setToken(token: string): void {
     this.#token = token;
     this.#tokenChanged.resolve();
     this.#tokenChanged = Promise.withResolvers();
   }
 
-  /** Starts publishing, or stops after 10 s. */
+  /** Starts publishing, or stops after 10 s unless enabled again. */
   setEnabled(isWanted: boolean): void {
     if (this.#isClosed || isWanted === this.#isWanted) return;
     this.#isWanted = isWanted;
@@ -112,7 +112,10 @@ export class Publication {
     }
   }
 
-  /** Publishes until the connection ends. Resolves with true, or rejects if publishing could not start. */
+  /**
+   * Publishes until the connection ends or the signal aborts. Resolves with true, or rejects if publishing could not
+   * start.
+   */
   async #publish(signal: AbortSignal): Promise<boolean> {
     const { server, relay, browser, pages, capturePage } = this.#parts;
     await pages.active.tab.ready;

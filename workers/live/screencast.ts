@@ -70,7 +70,7 @@ export class Screencast {
     this.#listener = listener;
   }
 
-  /** The last frame. A static page sends no further frame. */
+  /** The last frame of the shown tab, if any. A static page sends no further frame. */
   get last(): LiveFrame | undefined {
     return this.#last;
   }
@@ -143,7 +143,7 @@ export class Screencast {
     // The page is brought to the front: in a browser with windows, background tabs render nothing.
     send(session.send("Page.bringToFront"));
     session.send("Page.startScreencast", { ...how, ...pace }).catch(() => {
-      // A page whose document is being replaced refuses ("Not attached to an active page").
+      // A page refuses while its document is being replaced ("Not attached to an active page").
       if (tab === this.#tab) this.#timer = setTimeout(() => this.#begin(tab), beginGap);
     });
   }

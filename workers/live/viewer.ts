@@ -23,8 +23,8 @@ interface PendingMessages {
 }
 
 /**
- * A viewer of the session, or a gateway that reads the frames for its viewers. Holds at most one pending message of each
- * kind and two frames in flight, even if the reader is slow.
+ * A viewer of the session, or a gateway that reads the frames for its viewers. Holds at most one pending message of
+ * each kind and two frames in flight, even if the reader is slow.
  */
 export class Viewer {
   readonly who: LiveViewer;

@@ -105,7 +105,7 @@ export class ConsoleTap {
   }
 }
 
-/** Formats a logged value on one line, similar to the console of the developer tools. */
+/** Formats a logged value, similar to the console of the developer tools. */
 function textOf({ type, value, unserializableValue, description }: LoggedValue): string {
   if (type === "string") return String(value);
   return unserializableValue ?? description ?? String(value ?? type);

@@ -28,7 +28,7 @@ type DialogAnswer = "accepted" | "dismissed";
  */
 export class OpenDialogs {
   /**
-   * Returns the milliseconds that a CDP client has to answer a dialog of a target before the policy answers. 0 if no
+   * Returns the milliseconds for which a dialog of a target is left to CDP clients before the policy answers. 0 if no
    * CDP client receives the dialog.
    */
   clientAnswerMs: (targetId: string) => number = () => 0;

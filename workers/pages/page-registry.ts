@@ -82,7 +82,7 @@ export class PageRegistry implements TargetListener {
     return this.#recent.at(-1);
   }
 
-  /** The default page of commands. */
+  /** The default page of commands. Throws `driver-error` if the last page has just closed. */
   get active(): SessionPage {
     const page = this.shown;
     if (!page)

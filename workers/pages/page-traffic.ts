@@ -44,7 +44,7 @@ export class PageTraffic {
   #quietSince = performance.now();
   /** Address of the main frame's last document request, after redirects. */
   requestedUrl: string | undefined;
-  /** Response to the main frame's last document request. */
+  /** Last response to a document request of the main frame, since `forgetDocument`. */
   answer: DocumentAnswer | undefined;
   /** Id of the main frame's last document request while it has no response. */
   #awaited: string | undefined;

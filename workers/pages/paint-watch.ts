@@ -10,7 +10,7 @@ export class PaintWatch {
   readonly #pages: PageRegistry;
   readonly #followed = new WeakSet<CdpSession>();
   readonly #unlisten: () => void;
-  /** Session whose paints are reported. */
+  /** Session for which paints are reported. */
   #armed: CdpSession | undefined;
   #shown: CdpSession | undefined;
   #committed = 0;
@@ -22,7 +22,10 @@ export class PaintWatch {
     this.#check();
   }
 
-  /** Resolves once the active page has painted, or another page has become active, since the last `rearm`. */
+  /**
+   * Resolves once the active page has painted or replaced its document, or another page has become active, since the
+   * last `rearm`.
+   */
   get painted(): Promise<void> {
     return this.#painted.promise;
   }

@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type LiveAnswer, type LiveQuestion, LiveQuestionSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-/** Milliseconds that a person has to answer. */
+/** Milliseconds in which a person can answer. */
 const answerMs = 60_000;
 
 /** Maximum number of open questions: two for each page that a session may have. */

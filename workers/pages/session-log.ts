@@ -37,7 +37,7 @@ export class SessionLog {
     return this.#level >= SessionLogLevel.ERRORS && !this.#isClosed;
   }
 
-  /** Whether the level is `full`. */
+  /** Whether entries are recorded at level `full`. */
   get isFull(): boolean {
     return this.#level === SessionLogLevel.FULL && !this.#isClosed;
   }

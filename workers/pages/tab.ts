@@ -56,7 +56,7 @@ export class Tab {
   readonly traffic: PageTraffic;
   /** Number of main-frame navigations that the page requested. */
   requested = 0;
-  /** Number of main-frame navigations that have started, whatever their cause. */
+  /** Number of main-frame navigations to a new document that have started, whatever their cause. */
   started = 0;
   /** Number of main-frame navigations that have committed. */
   committed = 0;
@@ -182,7 +182,7 @@ export class Tab {
     return prepare(session);
   }
 
-  /** Removes the session of a process whose frames are gone or moved. */
+  /** Removes the session of a process in which the page has no frames left. */
   dropSession(session: CdpSession): void {
     this.#sessions.delete(session);
     this.traffic.drop(session);
@@ -297,7 +297,7 @@ function prepare(session: CdpSession): Promise<unknown> {
   ]);
 }
 
-/** Creates the failure for a page whose renderer has crashed. */
+/** Creates the failure for a page with a crashed renderer. */
 export function crashedFailure(): Failure {
   const detail = "the page has crashed: call navigate to restart it";
   return fail("driver-error", { target_crashed: true }, { detail });

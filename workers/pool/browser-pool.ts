@@ -11,7 +11,7 @@ import { Demand } from "./demand.ts";
 import type { SessionBrowser } from "./session-browser.ts";
 import { WarmBrowser } from "./warm-browser.ts";
 
-/** Timeout of a launch ahead of demand, in milliseconds. */
+/** Timeout of the probe and of a launch ahead of demand, in milliseconds. */
 const launchMs = 30_000;
 
 /** Milliseconds between adjustments to demand, and the pause after a failed launch. */
@@ -37,7 +37,7 @@ export interface BrowserOptions {
   readonly makeProfile: ((slot: Slot) => SessionProfile) | undefined;
 }
 
-/** Idle browsers outside the pool, whose slots sessions may take. */
+/** Idle browsers outside the pool that may be disposed of to free slots for sessions. */
 export interface SpareBrowsers {
   /** Number of slots that `freeSlot` can free. */
   readonly spare: number;
@@ -119,8 +119,8 @@ export class BrowserPool {
   }
 
   /**
-   * Launches the first browser, and keeps it warm unless warm browsers are disabled. Rejects if the launch or its
-   * sandbox fails.
+   * Launches the first browser, and keeps it warm unless warm browsers are disabled. Rejects if no slot is free, or if
+   * the launch or the probe of its sandbox fails.
    */
   async probe(): Promise<void> {
     const { slots, max } = this.#options;

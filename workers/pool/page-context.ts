@@ -24,7 +24,7 @@ export class PageContext {
     this.pages = new PageRegistry(browser, { onOpened: ignore, onTab: watchTab, onClosed: ignore, onLost: ignore }, id);
   }
 
-  /** Creates a context that refuses downloads, and opens its first page. Calls `onTab` with each new tab of a page. */
+  /** Creates a context that refuses downloads, and opens its first page. Calls `onTab` for each new tab of a page. */
   static async open(
     browser: PageBrowser,
     onTab: (page: SessionPage) => void,

@@ -132,7 +132,7 @@ export class SessionBrowser {
     await this.pages.start();
   }
 
-  /** Applies the emulation of another device. */
+  /** Emulates a device. If the device has a geolocation, grants the geolocation permission to all sites. */
   async applyDevice(device: Device): Promise<void> {
     this.#device = device;
     const { browserSession, targets, version } = this.#process;
@@ -170,7 +170,7 @@ export class SessionBrowser {
     return this.slot.relay;
   }
 
-  /** The session's directory on disk. */
+  /** Directory for the session's uploads, downloads and large captures. */
   get storage(): string {
     return this.slot.storage;
   }

@@ -54,7 +54,7 @@ export class WarmBrowser {
     return new WarmBrowser(launch, browser, process);
   }
 
-  /** Resolves with the cause if the browser ends unexpectedly. */
+  /** Resolves with the cause if the browser ends unexpectedly or cannot be used any longer. */
   get lost(): Promise<string> {
     return this.#browser.lost;
   }
@@ -67,7 +67,7 @@ export class WarmBrowser {
     return this.#browser;
   }
 
-  /** Rejects if the browser should be sandboxed but its renderers have no seccomp filter. */
+  /** Rejects if the browser should be sandboxed but none of its renderers has its own seccomp filter. */
   async probe(): Promise<void> {
     const { slot, pages } = this.#browser;
     if (process.platform !== "linux" || slot.sandbox === "none") return;

@@ -17,8 +17,8 @@ interface Mount {
 }
 
 /**
- * Returns the memory control groups of this process and their ancestors, the process's own group first. `root` is `/`
- * except in tests.
+ * Returns the memory control groups of this process and their ancestors, the process's own group first. `root` is the
+ * directory with the mount points of the kernel's files, normally `/`.
  */
 export function findCgroups(root: string): Cgroup[] {
   const mounts = readMounts(join(root, "proc/self/mountinfo"));

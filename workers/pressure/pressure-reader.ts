@@ -30,7 +30,7 @@ export class PressureReader {
   #runnable = 0;
   #readAt: number | undefined;
 
-  /** `root` is `/` except in tests. */
+  /** `root` is the directory with the mount points of the kernel's files. */
   constructor(root = "/", cores = availableParallelism()) {
     this.#root = root;
     this.#cores = cores;

@@ -61,7 +61,7 @@ export class PressureWatch {
     return this.#pressure;
   }
 
-  /** Most severe pressure that closes the worker. */
+  /** Most severe pressure that closes the worker, if any. */
   get closedBy(): PressureKind | undefined {
     return kinds.find((kind) => this.#states[kind].isClosed);
   }

@@ -8,9 +8,9 @@ import type { UsedProfile } from "./profile-store.ts";
  * another worker saves the profile with this record.
  */
 export interface ProfileRecord extends UsedProfile {
-  /** DATA_DIR of the worker to whose store the profile belongs. */
+  /** DATA_DIR of the worker that stores the profile. */
   readonly dataDir: string;
-  /** Index of the worker to whose store the profile belongs. */
+  /** Index of the worker that stores the profile. */
   readonly index: number;
   readonly browserMajor: number;
   /** Cookies at the last reading, up to 10 s old. */

@@ -67,7 +67,7 @@ export class ProfileStore {
   /** Worker that owns this store. */
   readonly owner: { readonly dataDir: string; readonly index: number };
   readonly directory: string;
-  /** Sessions that are running or whose profiles are being packed. */
+  /** Sessions that are running, or that have ended and have profiles still being packed. */
   readonly #expected = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(dataDir: string, index: number) {
@@ -102,7 +102,7 @@ export class ProfileStore {
     return join(this.directory, `${nameOf(placement)}.new`);
   }
 
-  /** Stores an upload until its session is created, for at most 60 s. */
+  /** Stores an upload until its session is created, for at most 60 s. Throws `bad-request` if it exceeds 32 MiB. */
   async put(placement: Placement, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const path = this.incomingOf(placement);
     try {

@@ -44,6 +44,7 @@ export class SessionProfile {
 
   /**
    * Unpacks the uploaded profile into the slot before the launch. A profile of version 0 is empty and has no upload.
+   * Throws `driver-not-integrated` if the profile needs a newer browser.
    */
   async restore(signal: AbortSignal): Promise<void> {
     const { profileStore, slot, profile, browserMajor } = this.#options;

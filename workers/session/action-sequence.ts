@@ -19,8 +19,9 @@ export interface WorkResult extends ActionResult {
 type SequenceScene = ActionScene & ObserveScene;
 
 /**
- * Runs actions in sequence, then observes the active page if requested. Throws if the first action fails. Stops before
- * a later action if the page has closed or changed, if another page has opened, or if the action fails.
+ * Runs actions in sequence, then observes the active page if requested. Throws if the first action fails or the command
+ * is aborted. Stops at a later action if the page has closed, crashed or changed its document, if another page has
+ * opened, or if the action fails.
  */
 export async function actAndObserve(scene: SequenceScene, request: InteractRequest): Promise<WorkResult> {
   const { tab } = scene.sessionPage;

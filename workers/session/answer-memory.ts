@@ -18,7 +18,7 @@ export interface KeyedCommand {
 interface MemoryOptions {
   /** Name of the key in error messages. */
   readonly keyName: string;
-  /** Maximum number of stored answers. Pending answers are kept in addition. */
+  /** Maximum number of stored and pending answers. Pending answers are kept even beyond the maximum. */
   readonly capacity: number;
   /** Returns whether a failure is final and stored as the answer. */
   isFinal(thrown: unknown): boolean;

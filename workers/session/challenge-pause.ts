@@ -26,7 +26,7 @@ export class ChallengePause implements ChallengeListener {
     this.#options = options;
   }
 
-  /** Kind of the check that pauses the session. */
+  /** Kind of the check that pauses the session, if any. */
   get reason(): string | undefined {
     return this.#paused?.kind;
   }

@@ -1,7 +1,7 @@
 import { fail } from "../../src/platform/errors.ts";
 import { withinActiveSpan } from "../../src/platform/traces/spans.ts";
 
-/** Maximum number of queued commands. */
+/** Maximum number of queued commands, and of running and waiting captures. */
 const capacity = 64;
 
 export type QueuedKind = "navigate" | "interact" | "wait";
@@ -37,7 +37,7 @@ export class CommandQueue {
     return this.#waiting.length;
   }
 
-  /** Whether a command other than a wait runs or is queued. */
+  /** Whether a navigate, interact or capture runs, or any command or capture is queued. */
   get isBusy(): boolean {
     const isActing = this.#running !== undefined && this.#running.kind !== "wait";
     return isActing || this.#waiting.length > 0 || this.#captures > 0;
@@ -59,7 +59,7 @@ export class CommandQueue {
       kind,
       whilePaused,
       drop: (reason) => {
-        // The signal may depend on one of the session, which would keep the listener until the session ends.
+        // The signal may depend on a signal of the session, which would keep the listener until the session ends.
         dropped.removeEventListener("abort", onAbort);
         reject(reason);
       },
@@ -75,7 +75,10 @@ export class CommandQueue {
     return promise;
   }
 
-  /** Runs a capture concurrently with queued commands. */
+  /**
+   * Runs a capture once earlier captures and a running navigate or interact have ended. Queued commands do not wait for
+   * the capture.
+   */
   async capture<Value>(dropped: AbortSignal, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) throw this.#closed;
     if (this.#captures >= capacity) throw tooMany();

@@ -110,7 +110,10 @@ const longestAddress = 200;
 
 const noResult = (): WorkResult => ({});
 
-/** Runs commands of API clients and people: queued, with a timeout, and only if no other person holds control. */
+/**
+ * Runs commands of API clients and people, each with a timeout. Navigate, interact and wait are queued, and run only if
+ * no other person holds control.
+ */
 export class CommandRunner {
   readonly #options: CommandRunnerOptions;
   readonly #browser: SessionBrowser;
@@ -230,8 +233,8 @@ export class CommandRunner {
   }
 
   /**
-   * Takes a small picture of the active page. Resolves with undefined if there is no usable page, or while a command
-   * acts on a page.
+   * Takes a small picture of the active page. Resolves with undefined if there is no usable page, or if the command
+   * queue is busy.
    */
   async thumbnail(): Promise<ThumbnailPicture | undefined> {
     const page = this.#browser.pages.shown;

@@ -4,7 +4,7 @@ import { enumNames } from "../../src/platform/rest-json/field-names.ts";
 
 const names = enumNames(SessionEndedReasonSchema);
 
-/** Returns the public name of a reason. */
+/** Returns the public name of a reason, or `destroyed` for an unknown reason. */
 export function endedReasonName(reason: SessionEndedReason): string {
   return names.get(reason) ?? "destroyed";
 }

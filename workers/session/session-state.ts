@@ -15,7 +15,10 @@ const metricsMs = 500;
 /** Maximum number of refused targets in the state. */
 const maxRefused = 10;
 
-/** Resolves with the state of a session, paused or not. Takes at most about 500 ms, even if pages hang. */
+/**
+ * Resolves with the state of a session, paused or not. Takes at most about 500 ms, even if pages hang. Throws
+ * `driver-error` if the last page has just closed.
+ */
 export async function describeSession(
   browser: SessionBrowser,
   pause: ChallengePause,

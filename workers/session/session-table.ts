@@ -116,7 +116,7 @@ export class SessionTable {
     return entry.session;
   }
 
-  /** Launches a browser for a session. Resolves when its first page is open. */
+  /** Starts a session in a warm or newly launched browser. Resolves when the first page is open. */
   async create(context: CommandContext, request: LaunchRequest): Promise<void> {
     const { plan } = request;
     if (!plan) throw failFields("validation-failed", { plan: "is required" });

@@ -197,7 +197,7 @@ export class Session {
     return this.#browser.log.level >= SessionLogLevel.ERRORS;
   }
 
-  /** Returns log entries whose number exceeds `after`, at most `limit`. Also works after the session has ended. */
+  /** Returns at most `limit` log entries with a number above `after`. Also works after the session has ended. */
   readLog(after: number, limit?: number): SessionLogPage {
     const { log } = this.#browser;
     // Masked when read, so that values learned after an entry are masked, too.
@@ -206,7 +206,7 @@ export class Session {
     );
   }
 
-  /** Yields log entries whose number exceeds `after`, until the session has ended or the signal aborts. */
+  /** Yields log entries with a number above `after`, until the session has ended or the signal aborts. */
   async *followLog(after: number, signal: AbortSignal): AsyncIterable<SessionLogEntry> {
     for await (const entry of this.#browser.log.follow(after, signal)) yield this.#variables.mask(entry);
   }
@@ -292,7 +292,7 @@ export class Session {
     await this.#control.quiet;
   }
 
-  /** Changes timeouts, unless a later change arrived before. */
+  /** Changes timeouts, unless this change or a later change has already been applied. */
   setTimeouts({ number, remainingMs, idleTimeoutSeconds }: TimeoutsRequest): void {
     this.#ended.signal.throwIfAborted();
     if (number <= this.#timeoutsNumber) return;

@@ -7,7 +7,7 @@ import { inputOf } from "../input/page-input.ts";
 /** Maximum bytes of screenshots per session, about a hundred. */
 const capacity = 8 * 2 ** 20;
 
-/** Milliseconds that a step waits for its screenshot. */
+/** Maximum milliseconds that a step waits for its screenshot. */
 export const pictureMs = 900;
 
 /** A screenshot for the next step, and the state of the page that it shows. */
@@ -23,8 +23,8 @@ export class StepPictureCache {
   #ahead: Promise<PictureAhead | undefined> = Promise.resolve(undefined);
 
   /**
-   * Stores the screenshot before a step: the screenshot taken ahead, unless the page has changed since. Stores nothing
-   * if the page does not answer in time.
+   * Stores the screenshot before a step: the screenshot taken ahead, or a new screenshot if there is none or the page
+   * has changed since. Stores nothing if the page has crashed or does not answer in time.
    */
   async take(stepId: string, scene: Scene): Promise<void> {
     if (scene.sessionPage.isCrashed) return;
@@ -32,7 +32,7 @@ export class StepPictureCache {
     if (taken) this.keep(stepId, taken.data);
   }
 
-  /** Takes the screenshot before the next step by `take`, while the model chooses that step. */
+  /** Calls `take` for the screenshot before the next step, while the model chooses that step. */
   takeAhead(take: () => Promise<PictureAhead | undefined>): void {
     this.#ahead = take().catch(() => undefined);
   }
@@ -65,7 +65,7 @@ export class StepPictureCache {
   }
 }
 
-/** Takes the screenshot of a page for a later step. */
+/** Takes the screenshot of a page for a later step. Undefined if the state of the page cannot be read. */
 export async function takePictureAhead(scene: Scene): Promise<PictureAhead | undefined> {
   const state = await readState(scene);
   const taken = state === undefined ? undefined : await takeModelPicture(scene);

@@ -34,7 +34,10 @@ export class ThumbnailFeed {
     this.#parts = parts;
   }
 
-  /** Yields the current picture and then each newer one, until the session ends or the signal aborts. */
+  /**
+   * Yields the current picture, if any, and then newer pictures, until the session ends or the signal aborts. Slow
+   * readers skip pictures.
+   */
   async *read(signal: AbortSignal): AsyncGenerator<Thumbnail, void, undefined> {
     const pictures = new BoundedQueue<Thumbnail>({ items: 1 });
     const end = () => pictures.end();

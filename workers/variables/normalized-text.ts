@@ -18,9 +18,9 @@ const last = 0x10_ff_ff;
 const quoted = /"(?:[^"\\]|\\.)*"/g;
 
 /**
- * Removes white space, invisible characters and markup, decodes percent, HTML and `\u` codes, and converts to lower
- * case. Of a page snapshot, only the quoted texts remain. A text that a page splits into several elements is then
- * contiguous.
+ * Removes white space, invisible characters and markup, decodes percent, HTML, `\u` and `\x` codes and escaped quotes
+ * and slashes, and converts to lower case. Of a page snapshot, only the quoted texts remain. A text that a page splits
+ * into several elements is then contiguous.
  */
 export function normalizeText(text: string, isSnapshot = false): NormalizedText {
   const out = { text: "", starts: [] as number[], ends: [] as number[] };

@@ -25,7 +25,7 @@ export class TextAutomaton {
   readonly #next = new Map<number, number>();
   /** Length of each state's prefix. */
   readonly #depth = [0];
-  /** For each state, the state whose prefix is the longest proper suffix of the state's prefix. */
+  /** For each state, the state of the longest proper suffix of its prefix that is also a prefix of a secret. */
   readonly #shorter = [0];
   /** For each state, the longest secret that the state's prefix ends with, if any. */
   readonly #endingAt: (SecretText | undefined)[] = [undefined];

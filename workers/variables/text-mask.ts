@@ -86,7 +86,7 @@ function dropLookahead({ text, bounds }: UncutText): string {
 }
 
 /**
- * Finds secrets whose characters are split or encoded. Separators between the characters, such as line breaks, stay.
+ * Finds secrets with split or encoded characters. Separators between the characters, such as line breaks, stay.
  */
 function findNormalized(automaton: TextAutomaton, text: string, isSnapshot: boolean, isCut: boolean): Match[] {
   const { text: normalized, starts, ends } = normalizeText(text, isSnapshot);

@@ -87,7 +87,7 @@ export class VariableStore {
     return message;
   }
 
-  /** Same as `mask` for a failure. */
+  /** Returns a copy of a failure, masked as by `mask`. Returns other thrown values unchanged. */
   maskFailure(thrown: unknown): unknown {
     if (!(thrown instanceof Failure)) return thrown;
     const { slug, extensions, detail, errors, retryAfter, cause } = thrown;

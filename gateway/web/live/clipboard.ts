@@ -35,7 +35,7 @@ export function createClipboard({ send, pushPaste, showMessage }: ClipboardParts
   }
 
   return {
-    /** Copies the link to the viewer's clipboard. The URL in the address bar does not contain the token. */
+    /** Copies the link to the viewer's clipboard. The URL in the address bar usually lacks the token. */
     async share(link: string): Promise<void> {
       const written = navigator.clipboard?.writeText(link).then(
         () => "The link was copied. Anyone with the link has the same access as you.",

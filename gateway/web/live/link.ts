@@ -1,8 +1,8 @@
 const kept = { token: "pilothouse-view-key", viewer: "pilothouse-viewer-key" };
 
 /**
- * Moves the token from the address, and so from the history, to the storage of the tab. Returns the token. In a tab
- * without storage, the token stays in the address.
+ * Moves the token from the address, and so from the history, to the storage of the tab. Returns the token; without a
+ * token in the address, returns the stored token or "". In a tab without storage, the token stays in the address.
  */
 export function takeToken(): string {
   const token = location.hash.slice(1);

@@ -12,7 +12,7 @@ import { createTransfers } from "./transfers.ts";
 import { createVideo } from "./video.ts";
 import { clientName, createView, find, hasControl, type Shown } from "./view.ts";
 
-/** Milliseconds for which a refusal is shown. */
+/** Milliseconds for which a message to the viewer is shown. */
 const refusalMs = 6_000;
 /** Milliseconds between two measurements of the frame rate and the round-trip time. */
 const measureMs = 1_000;

@@ -38,7 +38,7 @@ interface Waiting {
 
 /** The picture of the session's page. */
 export interface Picture {
-  /** Draws a frame, unless a newer one arrives first. */
+  /** Draws a frame and calls `onShown`, unless a newer frame arrives first. */
   show(message: Uint8Array, onShown: (sequence: number) => void): void;
   /** Draws the current image of a video in place of frames. */
   paint(video: HTMLVideoElement): void;
@@ -47,7 +47,7 @@ export interface Picture {
    * edge.
    */
   pointAt(at: { readonly clientX: number; readonly clientY: number }): PicturePoint;
-  /** Number of frames shown. */
+  /** Number of frames and video images drawn so far. */
   readonly shown: number;
 }
 

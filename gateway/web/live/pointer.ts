@@ -94,7 +94,7 @@ export function attachTouch({ canvas, picture, hasControl, push }: PointerParts)
 
 /**
  * Returns a function that returns where the picture was last pressed, in the viewport. The function returns undefined
- * if a key was pressed since.
+ * before the first press, and if a key was pressed since.
  */
 export function trackPresses(canvas: HTMLElement, keys: HTMLElement): () => Pick<DOMRect, "x" | "y"> | undefined {
   let last: Pick<DOMRect, "x" | "y"> | undefined;

@@ -2,7 +2,7 @@ import type { Choice, PageQuestion, QuestionAnswer } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
 import { clientName, find, hasControl, type Shown } from "./view.ts";
 
-/** Heading and buttons of a question. The button `no` is to the left, if present. */
+/** Heading and buttons of a question. The button `no`, if present, is on the left. */
 interface Wording {
   readonly heading: string;
   readonly yes: string;
@@ -58,7 +58,10 @@ export interface QuestionParts {
   showMessage(why: string): void;
   /** Returns the keyboard focus to the picture. */
   focusPicture(): void;
-  /** Returns where the viewer last pressed the picture, in the viewport. Undefined if a key was pressed since. */
+  /**
+   * Returns where the viewer last pressed the picture, in the viewport. Undefined before the first press, and if a key
+   * was pressed since.
+   */
   lastPress(): Pick<DOMRect, "x" | "y"> | undefined;
 }
 

@@ -76,7 +76,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
     if (isMac && event.metaKey && event.key !== "Meta") release(event.code);
   }
 
-  /** Presses keys in order, and releases them in reverse. */
+  /** Presses keys in order, and releases them in reverse order. */
   function pressKey(keys: readonly string[]): void {
     for (const key of keys) push({ kind: "key_down", key });
     for (const key of keys.toReversed()) push({ kind: "key_up", key });

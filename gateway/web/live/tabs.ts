@@ -30,7 +30,7 @@ export function createTabs(list: HTMLElement, command: (command: Command) => voi
     const now = JSON.stringify([tabs, isInControl]);
     if (now === before) return;
     before = now;
-    // Keeps the keyboard focus on the same tab.
+    // Keeps the keyboard focus at the same position in the list.
     const all: (Element | null)[] = [...list.querySelectorAll("button")];
     const focused = all.indexOf(document.activeElement);
     list.replaceChildren(...tabs.map((tab) => item(tab, isInControl)));

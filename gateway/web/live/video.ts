@@ -1,8 +1,8 @@
 import type { Picture } from "./picture.ts";
 
 /**
- * In milliseconds. `start` and `nextFrame` are the times until the first and until each next picture, after which frames
- * replace the video. The others are the shortest and the longest pause before LiveKit is tried again.
+ * In milliseconds. `start` and `nextFrame` are the times until the first and until each next picture, after which
+ * frames replace the video. The others are the shortest and the longest pause before LiveKit is tried again.
  */
 const times = { start: 15_000, nextFrame: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
 
@@ -14,7 +14,7 @@ export type JoinRoom = (
 ) => () => void;
 
 declare global {
-  /** Created by the script of `livekit`, which is loaded on demand. */
+  /** Set by the script `livekit.js`, which is loaded on demand. */
   var joinRoom: JoinRoom | undefined;
 }
 
@@ -81,7 +81,7 @@ export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
 
   function watch(): void {
     clearTimeout(timer);
-    // A hidden tab paints nothing, so missing pictures are no failure.
+    // A hidden tab paints nothing, so missing pictures are not a failure.
     if (!document.hidden) timer = window.setTimeout(useFrames, times.nextFrame);
   }
 

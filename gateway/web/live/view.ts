@@ -3,9 +3,9 @@ import { createTabs } from "./tabs.ts";
 
 /** Contents of the viewer's page around the picture. */
 export interface Shown {
-  /** Whether the session has ended or the connection is lost, and why. */
+  /** `waiting`: there is no connection yet. `over`: there will be none. Undefined while connected. */
   readonly interruption: { readonly is: "over" | "waiting"; readonly why: string } | undefined;
-  /** Why an action of the viewer was refused. */
+  /** Message to the viewer, such as why an action was refused; "" for none. */
   readonly refusal: string;
   readonly state: State | undefined;
   readonly viewers: readonly ListedViewer[];
@@ -19,7 +19,7 @@ export function find<Kind extends HTMLElement>(id: string, kind: abstract new ()
   return element;
 }
 
-/** Returns whether this viewer has control. */
+/** Returns whether this viewer has control. False during an interruption. */
 export function hasControl({ state, own, interruption }: Shown): boolean {
   return interruption === undefined && own !== undefined && state?.control.holder_client_id === own.client_id;
 }

@@ -13,7 +13,7 @@ import type { StoredProvider } from "./tables.ts";
 /** Default monthly cap in US cents. */
 const defaultCap = 2_000;
 
-/** Monthly cap in US cents. */
+/** Returns the monthly cap in US cents: the setting, or else the default. */
 export const capOf = ({ monthly_cap_cents: cap }: LlmSettings): number => cap ?? defaultCap;
 
 const providers: Readonly<Record<StoredProvider, LlmProvider>> = {

@@ -42,7 +42,10 @@ function providerByPrefix(apiKey: string): StoredProvider | undefined {
   return apiKey.startsWith("AIza") ? "google" : undefined;
 }
 
-/** Returns the first model that is set in `named`, or else the provider's default. */
+/**
+ * Returns the first model that is set in `named`, or else the provider's default. Throws `bad-request` if there is
+ * neither.
+ */
 function modelOf(provider: StoredProvider, ...named: readonly (string | null | undefined)[]): string {
   const model = named.find((name) => typeof name === "string") ?? defaultModels[provider];
   if (model === undefined || model === null)
@@ -124,7 +127,8 @@ const matchesProvider = (key: LlmKeyRow, provider: StoredProvider | undefined): 
 
 /**
  * Returns the credential of a payer. Returns undefined if the stored key was deleted, was replaced by a key of another
- * provider, or can no longer be decrypted. Returns undefined for the source `header` if the request has no key.
+ * provider, or can no longer be decrypted. Returns undefined for the source `header` if the request has no key, and for
+ * `bundled` if the operator no longer provides the bundled LLM.
  */
 export async function credentialOf(
   db: Queryable,

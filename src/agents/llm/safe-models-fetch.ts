@@ -6,7 +6,7 @@ import type { FetchAnswer, SafeFetch } from "../../platform/outgoing/safe-fetch.
  */
 const times = { connect: 10_000, head: 120_000, silence: 60_000, whole: 600_000 };
 
-/** Maximum bytes of a response: a stream takes 300 bytes for every few letters. */
+/** Maximum bytes of a response. A stream needs about 300 bytes for every few characters. */
 const maxBytes = 33_554_432;
 
 const bodiless = new Set([204, 205, 304]);

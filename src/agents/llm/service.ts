@@ -34,7 +34,7 @@ export interface LlmSettingsParts extends Pick<PlatformParts, "db" | "clock" | "
   readonly config: Pick<Config, "bundledLlm">;
 }
 
-/** Number of trailing characters of a key that are stored and shown, so that users recognize the key. */
+/** Number of trailing characters of a key that are stored and shown, so that users can recognise the key. */
 const suffixLength = 4;
 
 const microsPerCent = 10_000;

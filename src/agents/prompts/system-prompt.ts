@@ -1,6 +1,6 @@
 /**
- * Version of the prompts and tool descriptions in this folder. The row of each turn records the version. A test requires
- * a new version when a text changes.
+ * Version of the prompts and tool descriptions in this folder. Must be increased when a text changes. The row of each
+ * turn records the version.
  */
 export const promptVersion = 4;
 
@@ -50,7 +50,9 @@ const variablesPrompt = (
 Type a placeholder as written, with its braces, as the text of an action or as part of that text, and only into pages that
 it is meant for. {{name.totp}} types the one-time code of name. Where a page shows a value, you see its name instead.`;
 
-/** Returns the system prompt of an agent session. The prompt is constant within a session, so that providers cache it. */
+/**
+ * Returns the system prompt of an agent session. The prompt is constant within a session, so that providers cache it.
+ */
 export function systemPrompt(instructions: string | null, variables: readonly string[]): string {
   const placeholders = variables.map((name) => `{{${name}}}`).join(", ");
   return [

@@ -15,7 +15,7 @@ const place = {
   y: number("pixels from its top"),
 };
 
-/** Properties of an action: those of the API without selectors, which observations do not show. */
+/** Properties of an action: a subset of those of the API, without selectors, which observations do not show. */
 const actionProperties = {
   kind: {
     type: "string",

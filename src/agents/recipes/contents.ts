@@ -12,7 +12,7 @@ type RecipeContents = Pick<CreateRecipeRequest, "steps" | "startUrl">;
 
 const write = compileWriter(CreateRecipeRequestSchema);
 
-/** Converts the fields that may contain placeholders to JSON. Field names are those of the API, as in faults. */
+/** Returns the fields that may contain placeholders as JSON with the field names of the API, as used in faults. */
 export function writeContents(request: CreateRecipeRequest): JsonValue {
   const { start_url = null, steps = [] } = write(request);
   return { ...(start_url !== null && { start_url }), steps };

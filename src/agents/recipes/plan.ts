@@ -51,8 +51,8 @@ function readValues(
 }
 
 /**
- * Fills in the placeholders. Throws `validation-failed` if the result is not a valid recipe or is too long, or if a
- * secret is used other than as typed text.
+ * Fills in the placeholders. Throws `validation-failed` if the result is not a valid recipe, if more than `maxFilled`
+ * characters are inserted, or if a secret is used anywhere other than as text to type.
  */
 function fill(
   request: CreateRecipeRequest,

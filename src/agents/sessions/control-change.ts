@@ -17,7 +17,7 @@ export interface ControlChange {
   commit(run: (tx: Tx) => Promise<Control>): Promise<Control>;
   /** Locks the session and returns its row. `agent` is undefined if the lock does not read the agent session. */
   lock(tx: Tx): Promise<{ readonly row: ControlRow; readonly agent?: AgentSessionRow }>;
-  /** Records that control has changed. Not called if the client only renewed its control. */
+  /** Records the change in the audit log. Not called if the client only renewed its control. */
   audit(tx: Tx, row: ControlRow): void;
 }
 

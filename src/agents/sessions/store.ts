@@ -122,7 +122,7 @@ export async function clearEndedVariables(db: Queryable): Promise<void> {
   );
 }
 
-/** Ends an agent session whose browser session continues. */
+/** Ends an agent session without ending its browser session. */
 export async function endAgentSession(tx: Tx, { id, session_id }: AgentSessionRow, at: Date): Promise<void> {
   await tx.sql.updateTable("agent_sessions").set({ ended_at: at }).where("id", "=", id).execute();
   await tx.sql.updateTable("sessions").set({ agent_session_id: null }).where("id", "=", session_id).execute();

@@ -25,7 +25,7 @@ export interface AgentSessionsTable {
   /** The recipe that the first turn runs; may have been deleted since. */
   recipe_id: string | null;
   labels: JSONColumnType<Record<string, string>, string, string>;
-  /** Limits of a turn that the request set. */
+  /** Limits per turn that the creation request set. */
   limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
   /** The only hosts that the browser may reach; empty allows all. */
   allowed_domains: JSONColumnType<string[], string, string>;

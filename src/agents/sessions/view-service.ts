@@ -32,7 +32,7 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     agentClientId(call, clientId);
     const { session_id: sessionId } = await findRunning(db, call, id);
     const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
-    // The media server accepts a token from any address, so keys that are limited to some addresses are refused.
+    // The media server accepts a token from any IP address, so keys restricted to certain addresses are refused.
     await db.transaction((tx) => authorizeGrant(tx, call.principal, { scopes: [guest.scope], addresses: [] }));
     const { url, token, room, identity, joinsWithin } = await guests.invite(call, guest);
     const expiresAt = timestampFromDate(new Date(clock.now() + joinsWithin));

@@ -42,7 +42,7 @@ export interface AgentTurns extends Pick<TurnRunner, "observeAhead"> {
 
 interface TurnJob {
   readonly turnId: string;
-  /** W3C trace context of the message, which the turn continues. */
+  /** W3C trace context of the request that started the turn. The turn continues its trace. */
   readonly traceparent?: string;
 }
 

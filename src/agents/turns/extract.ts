@@ -10,7 +10,7 @@ import type { TurnRow } from "./store.ts";
 import { limitReached } from "./turn-columns.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
-/** Maximum number of parts to read, and characters of the extracted data. */
+/** Maximum number of parts to read, and maximum characters of the extracted data as JSON. */
 const max = { parts: 12, data: 16_384 };
 
 export interface Extraction {

@@ -82,7 +82,7 @@ export class ModelConversation {
   }
 
   add(position: number, message: ConversationMessage): void {
-    // The request before this response was folded. Folding here too makes the result the same on every gateway.
+    // The request for this response was folded if necessary. Folding here too has the same result on every gateway.
     if (message.role === "assistant" || this.#summaries.has(this.#position)) this.#fold();
     this.#position = position;
     if (message.role === "assistant") for (const call of callsOf(message)) this.#open(call);
@@ -103,7 +103,7 @@ export class ModelConversation {
 
   /**
    * Adds a summary, made when the last message was at `position`. Folding at that position replaces the older part of
-   * the conversation by the summary.
+   * the conversation with the summary.
    */
   addSummary(position: number, text: string): void {
     this.#summaries.set(position, text);
@@ -136,8 +136,8 @@ export class ModelConversation {
   }
 
   /**
-   * Replaces call identifiers that earlier messages already use. Some providers restart numbering in each response, so a
-   * new call could be mistaken for an earlier call that has a result.
+   * Replaces call identifiers that earlier messages already use. Some providers restart numbering in each response, so
+   * a new call could be mistaken for an earlier call that has a result.
    */
   withOwnIds(answer: readonly ModelMessage[]): ModelMessage[] {
     const own = new Map<string, string>();

@@ -54,7 +54,7 @@ export interface AgentSnapshotOptions {
   readonly find?: string;
   /** Includes a screenshot of the viewport. */
   readonly screenshot?: boolean;
-  /** Draws the numbers of the references into the screenshot. */
+  /** Draws the numbers of the references on the screenshot. */
   readonly marks?: boolean;
   /** Reads only the text or value of an element, starting at `offset`. */
   readonly ref?: string;
@@ -75,14 +75,14 @@ const readInteract = compileReader(InteractRequestSchema, new Set());
 const asShown = create(ObserveOptionsSchema);
 
 /**
- * Escapes page markers in page content, so that a page cannot end its own section or start another section. JSON has the
- * same value after escaping.
+ * Escapes page markers in page content, so that a page cannot end its own section or start another section. JSON has
+ * the same value after escaping.
  */
 export const escapePageMarkers = (text: string): string => text.replace(/<(?=\/?page\b)/gi, "\\u003c");
 
 const short = (text: string): string => text.slice(0, max.text);
 
-/** Other pages, dialogs, downloads and files of a session, if any. */
+/** Other pages, recent dialogs, unfinished downloads and files of a session, if any. */
 export function otherSessionState({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
   const others = pages.filter(({ active }) => !active).slice(-max.pages);
   const recentDialogs = dialogs.slice(-max.dialogs);

@@ -8,7 +8,7 @@ import type { Run, TurnParts } from "./turn-parts.ts";
 /** Milliseconds between checks while a turn waits for a person. */
 const pollEvery = 500;
 
-/** Marks the turn as waiting for a person, or if it already is, waits for one poll interval. Returns the turn. */
+/** Marks the turn as waiting for a person. If it is marked already, sleeps for one poll interval. Returns the turn. */
 async function waitForPerson(parts: TurnParts, turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
   if (turn.status !== "waiting_for_person") {
     const calls = (await run.conversation()).pending;
@@ -48,8 +48,8 @@ async function resumeTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: stri
 }
 
 /**
- * If a person has control or is asked for, waits for one poll interval. If the wait is over, resumes the turn. Returns
- * "continue" if the next step can run.
+ * If a person has control or is needed, marks the turn as waiting, or sleeps for one poll interval if it is marked
+ * already. If the wait is over, resumes the turn. Returns "continue" if the next step can run, otherwise the turn.
  */
 export async function yieldToPerson(
   parts: TurnParts,

@@ -16,7 +16,7 @@ export interface RecipePlan {
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "recipe-plan" });
 
-/** Encrypts a recipe whose parameters are filled in. */
+/** Encrypts a recipe with its parameters filled in. */
 export function sealPlan(sealer: Sealer, accountId: string, recipe: Recipe): Buffer {
   return sealer.seal(toBinary(RecipeSchema, recipe), contextOf(accountId));
 }
@@ -43,7 +43,7 @@ const toJson = (step: RecipeStep): JsonObject => Object(writeStep(step).do);
 /** Truncates a text. Replaces half of a split surrogate pair, because PostgreSQL rejects it. */
 const cut = (text: string, length: number): string => text.slice(0, length).toWellFormed();
 
-/** Arguments of a step for display, without typed text. */
+/** Arguments of a step for display: only strings, truncated, without typed text. */
 export function displayedArguments(step: RecipeStep): JsonObject {
   const { kind, action, condition, ...others } = toJson(step);
   const fields = Object.entries(Object(action ?? condition ?? others));

@@ -165,7 +165,7 @@ async function finishRecipe(parts: TurnParts, tx: Tx, turn: TurnRow, plan: Recip
   return endLockedTurn(parts, tx, through, { status: "done" });
 }
 
-/** Handles `resume_recipe`. Later calls of the same response get the result that they were not done. */
+/** Handles `resume_recipe`. If the recipe resumes, later calls of the same response are reported as not done. */
 export function resumeRecipe(parts: TurnParts, run: Run, call: ToolCall, rest: readonly ToolCall[]): Promise<TurnRow> {
   const next: unknown = Reflect.get(Object(call.input), "next_step");
   return run.write(async (tx, turn) => {

@@ -69,7 +69,7 @@ async function assertSchema(schema: JsonObject): Promise<void> {
   if (fault !== undefined) throw failFields("validation-failed", { output_schema: fault });
 }
 
-/** Returns entries whose results have their keys in the order of the requested schemas. */
+/** Returns the entries with the keys of each result in the order of the requested schema. */
 async function withOrderedOutputs(db: Database, entries: readonly TranscriptEntry[]): Promise<TranscriptEntry[]> {
   const ids = entries.flatMap(({ turnId, content: { case: kind, value } }) =>
     kind === "text" && value.output && turnId !== undefined ? [turnId] : [],
@@ -140,7 +140,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       // The lock makes the second of two concurrent messages join the turn of the first message.
       const lock = lockControl(tx, agent.session_id, accountId);
       const chosen = choosePayerColumns(tx, parts, agent, { accountId, header });
-      // A message that joins a turn needs no payer, so a failure to choose one is ignored.
+      // If the message joins a turn that has a payer, `chosen` is not awaited and its failure is ignored.
       chosen.catch(() => undefined);
       const [running] = await Promise.all([lockRunningTurn(tx, id), lock]);
       if (running) {

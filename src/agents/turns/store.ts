@@ -71,7 +71,7 @@ export function findTurn(db: Queryable, id: string, agentSessionId?: string): Pr
   return readTurn(db, sql`${selectTurns} where id = ${id}${isOfSession}`);
 }
 
-/** Reads the requested schemas of turns by the identifiers of the turns. */
+/** Reads the output schemas of turns, keyed by turn identifier; null if none was requested. */
 export async function readSchemas(db: Queryable, ids: readonly string[]): Promise<Map<string, JsonObject | null>> {
   const rows = await db.sql.selectFrom("agent_turns").select(["id", "ordered_schema"]).where("id", "in", ids).execute();
   return new Map(rows.map(({ id, ordered_schema }) => [id, ordered_schema]));
@@ -148,13 +148,13 @@ export function readMessages(db: Queryable, agentSessionId: string, after: numbe
     .execute();
 }
 
-/** Reads the summaries of a conversation from a position on. */
+/** Reads the summaries of a conversation at or after a position. */
 export function readSummaries(db: Queryable, agentSessionId: string, from: number) {
   const summaries = db.sql.selectFrom("agent_summaries").select(["position", "sealed"]);
   return summaries.where("agent_session_id", "=", agentSessionId).where("position", ">=", from).execute();
 }
 
-/** Records a summary of the messages up to a position. */
+/** Stores a summary of the messages up to a position, unless one is stored already. */
 export async function insertSummary(tx: Tx, summary: SealedMessage & { readonly position: number }): Promise<void> {
   const { agentSessionId, turnId, position, sealed } = summary;
   const row = { agent_session_id: agentSessionId, turn_id: turnId, position, sealed };
@@ -194,15 +194,15 @@ export async function recordTurnHeartbeats(db: Database, ids: readonly string[],
   await db.sql.updateTable("agent_turns").set({ beat_at: at }).where("id", "in", ids).execute();
 }
 
-/** Lists up to 100 running turns whose gateway held their key and has sent no heartbeat since `before`. */
+/** Lists up to 100 turns that have not ended, although the gateway with their key sent no heartbeat since `before`. */
 export async function findLostTurns(db: Database, before: Date): Promise<string[]> {
   const lost = db.sql.selectFrom("agent_turns").select("id").where("ended_at", "is", null);
   return (await lost.where("beat_at", "<", before).limit(100).execute()).map(({ id }) => id);
 }
 
 /**
- * Condition: a running turn that needs heartbeats has had none since a time, or its agent session or browser session
- * has ended.
+ * Condition: a turn has not ended, although its last heartbeat was before `before`, or its agent session or browser
+ * session has ended.
  */
 export const turnsAreAbandoned = (before: Date): RawBuilder<SqlBool> => sql`(
   exists (select from agent_turns where ended_at is null and beat_at < ${before})
@@ -213,8 +213,8 @@ export const turnsAreAbandoned = (before: Date): RawBuilder<SqlBool> => sql`(
 )`;
 
 /**
- * Lists up to 100 running turns whose agent session or browser session has ended. Includes the end reason of the
- * browser session.
+ * Lists up to 100 turns that have not ended, although their agent session or browser session has. `ended_reason` is
+ * that of the browser session; null if only the agent session has ended.
  */
 export function findOrphans(db: Database) {
   return db.sql

@@ -14,21 +14,21 @@ export type StoredTurnStatus =
   | "limit_reached";
 
 /**
- * LLM credential of a turn: of the request header, the account or the operator. `none` while a recipe runs without a
- * model.
+ * Source of a turn's LLM credential: the request header, the account (`byok`) or the operator (`bundled`). `none` while
+ * a recipe runs without a model.
  */
 export type CredentialSource = "header" | "byok" | "bundled" | "none";
 
 export interface RecipeProgress {
   /** Index of the next or failed step. */
   readonly step: number;
-  /** Number of retries so far; part of the step identifier, so that the worker runs each retry as a new step. */
+  /** Number of retries so far; part of the call identifier, so that the worker runs each retry as a new step. */
   readonly attempt: number;
   /** Whether the step failed and the model must repair it. */
   readonly isBroken: boolean;
 }
 
-/** Turns. Every writer locks the row first and checks that the turn has not ended. */
+/** Turns. Every writer, except for heartbeats, locks the row first and checks that the turn has not ended. */
 export interface AgentTurnsTable {
   id: string;
   agent_session_id: string;
@@ -40,7 +40,7 @@ export interface AgentTurnsTable {
   /** Problem document, as in REST. */
   error: JSONColumnType<object> | null;
   credential: CredentialSource;
-  /** Model name of the provider. */
+  /** Model name of the provider; empty, like `provider`, if `credential` is `none`. */
   model: string;
   provider: string;
   limits: JSONColumnType<StoredTurnLimits, string, string>;
@@ -61,7 +61,7 @@ export interface AgentTurnsTable {
   misfits: Generated<number>;
   steps: Generated<number>;
   tokens: Generated<string>;
-  /** Millionths of a US dollar; null if the price of the model is unknown. */
+  /** Millionths of a US dollar; null if the price of the model is unknown or no model is used. */
   cost: string | null;
   /** Milliseconds of work, excluding waits for a person. */
   worked_ms: Generated<string>;
@@ -69,7 +69,7 @@ export interface AgentTurnsTable {
   model_ms: Generated<string>;
   /** Milliseconds of `worked_ms` in which the page settled after actions. */
   settling_ms: Generated<string>;
-  /** Milliseconds in which the turn waited for a person. */
+  /** Milliseconds of the completed waits for a person. */
   waiting_ms: Generated<string>;
   /** Start of the present wait for a person. */
   waiting_since: ColumnType<Date | null, undefined, Date | null>;
@@ -105,7 +105,7 @@ interface AgentSummariesTable {
   sealed: Buffer;
 }
 
-/** Tool calls that have started. */
+/** Tool calls and recipe steps that have started. */
 interface AgentActionsTable {
   /** Also the identifier of the transcript entry and of the worker's step. */
   id: string;

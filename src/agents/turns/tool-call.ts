@@ -233,7 +233,7 @@ async function act(
   return { ...turn, ...times };
 }
 
-/** Describes the page, or returns a sentence that the page could not be observed. Rethrows errors that end the turn. */
+/** Describes the page. If that fails, returns a sentence that reports it. Rethrows errors that end the turn. */
 export function describePageOrFailure(run: Run): Promise<string> {
   return run.page.describe(run.caller()).catch((error: unknown) => {
     readFailure(run)(error);
@@ -259,7 +259,7 @@ const failed = ({ slug, message }: Failure): ToolOutcome => ({
   seen: undefined,
 });
 
-/** Converts an error of an action into a failure for the model. Rethrows errors that end the turn. */
+/** Returns a function that converts an error of an action into a failure, and rethrows errors that end the turn. */
 export function readFailure({ signal }: Run) {
   return (error: unknown): Failure => {
     signal.throwIfAborted();

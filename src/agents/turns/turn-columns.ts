@@ -7,7 +7,6 @@ import type { StoredTurnLimits } from "../sessions/tables.ts";
 import type { TurnRow } from "./store.ts";
 import { usageOf } from "./turn-message.ts";
 
-/** Default limits of a turn. */
 const defaultLimits: StoredTurnLimits = { steps: 50, seconds: 600, tokens: 1_000_000 };
 
 /** Turn settings of an agent session. */

@@ -32,7 +32,7 @@ export interface TurnEnd {
   readonly output?: JsonObject;
   /** Failure with an entry in the errors table. */
   readonly failure?: Failure;
-  /** Description of a failure caused by the model. */
+  /** Description of a failure caused by the model or its provider. */
   readonly modelFault?: string;
 }
 

@@ -13,7 +13,7 @@ import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
-/** Data that was read before a step. */
+/** Data for a step. The promises may still be pending. */
 interface StepInputs {
   readonly epoch: string;
   /** Description of the page, if the step needs it. */
@@ -35,7 +35,7 @@ export async function runModelStep(
   const page = await inputs.page;
   const isBegun = isStarted(turn) && conversation.waiting.length === 0;
   const begun = isBegun ? undefined : begin(parts, turn, run, conversation, { ...inputs, page });
-  // The model is called while the start is committed, and the call is aborted if that fails.
+  // The model is called while the start is committed. If the commit fails, the call is aborted.
   const failed = new AbortController();
   begun?.catch((error: unknown) => failed.abort(error));
   const old = conversation.oldPart();

@@ -117,7 +117,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
   };
 }
 
-/** Returns how a turn ends if its browser session has ended. */
+/** Returns how a turn ends if its browser session has ended. Without a reason, only its agent session has ended. */
 export function endOfSession(reason: string | null | undefined): TurnEnd {
   const isOrderly = reason === "destroyed" || reason === null || reason === undefined;
   return { status: isOrderly ? "cancelled" : "failed", reason: isOrderly ? "session_ended" : reason };

@@ -12,7 +12,7 @@ export interface Client {
 
 const longestUserAgent = 300;
 
-/** Tokens of browsers in user agents. A browser also sends tokens of later browsers, so the first match applies. */
+/** Tokens of browsers in user agents. A browser may also send tokens later in this list, so the first match applies. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "CrOS", "Linux"];
 

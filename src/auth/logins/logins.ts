@@ -24,7 +24,7 @@ import {
 
 const day = 86_400_000;
 
-/** Milliseconds. `login`: maximum age of a login. `repeat`: a client can request a lost refresh response again. */
+/** Milliseconds. `login`: maximum age of a login. `repeat`: period for requesting a lost refresh response again. */
 const lifetimes = { access: 900_000, refresh: 30 * day, login: 180 * day, repeat: 10_000 };
 
 export interface IssuedTokens {
@@ -56,7 +56,7 @@ export interface Logins {
   open(tx: Tx, request: LoginRequest): Promise<OpenedLogin>;
   /**
    * Continues a login with its refresh token. Throws `invalid-auth-token`, or `forbidden` like `open`. Reusing a spent
-   * token ends the login, except for a retry within 10 s while the new pair is unused.
+   * token ends the login, except for a retry within 10 s while the new refresh token is unused.
    */
   refresh(refreshToken: string, accountId: string | undefined): Promise<IssuedTokens>;
   /** Ends logins on every gateway after the commit, and returns their identifiers. */
@@ -117,7 +117,7 @@ export function createLogins(parts: Pick<PlatformParts, "db" | "bus" | "ids" | "
     return ended;
   }
 
-  /** Returns the successor of a pair whose refresh token was spent in the last 10 s, if the successor is unused. */
+  /** Returns the successor of a pair that was spent in the last 10 s, if the successor is not spent. */
   async function repeat(spent: string, pair: Pair | undefined, now: number): Promise<IssuedPair | undefined> {
     const { seed, successor_id: id, spent_at: spentAt } = pair ?? {};
     const isFresh = spentAt && now - spentAt.getTime() <= lifetimes.repeat;

@@ -5,7 +5,7 @@ import { isKnownNetwork } from "./store.ts";
 /** Milliseconds for which a network counts as known after a login. */
 const knownFor = 30 * 86_400_000;
 
-/** An attempt for an address, which may not belong to a user. */
+/** An attempt for an e-mail address, which does not necessarily belong to a user. */
 export interface AddressAttempt {
   /** Kind of attempt, such as `password`. */
   readonly kind: string;

@@ -52,7 +52,7 @@ export async function insertPair(tx: Tx, pair: NewPair): Promise<void> {
   await tx.sql.insertInto("login_tokens").values(pair).execute();
 }
 
-/** Finds a token pair whose login was not ended. */
+/** Finds a token pair of a login that was not ended. */
 export async function findPair(db: Queryable, id: string) {
   return await db.sql
     .selectFrom("login_tokens as t")

@@ -8,7 +8,7 @@ import type { DueTask } from "../../platform/postgres/due-tasks.ts";
 import { factorMail } from "./mfa-mails.ts";
 import { announceRemovals, removalsAreDue, removeFactor, takeDueRemovals } from "./store.ts";
 
-/** Milliseconds between e-mail and removal. In this time, a step-up with the factor cancels the removal. */
+/** Milliseconds between e-mail and removal. In this time, any step-up of the user cancels the removal. */
 const notice = 86_400_000;
 
 export interface RemovalParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {

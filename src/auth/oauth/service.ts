@@ -27,8 +27,8 @@ import { invalidClient, oauthError } from "./oauth-error.ts";
 const lifetime = 900_000;
 
 /**
- * Maximum failures per hour of a client id and network. Client ids are public, so a limit without the network would let
- * others block a client.
+ * Maximum failures per hour for each client id and network. Client ids are public, so a limit without the network would
+ * let others block a client.
  */
 const maxFailures = 100;
 

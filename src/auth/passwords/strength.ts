@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { createQueueBounds } from "./queue-bounds.ts";
 
-/** A password whose strength is wanted, and words that an attacker knows. */
+/** A password to estimate, and words that an attacker knows. */
 export interface StrengthQuestion {
   readonly password: string;
   readonly known: readonly string[];

@@ -9,7 +9,7 @@ function loadStripe(): typeof Stripe {
   return createRequire(import.meta.url)("stripe");
 }
 
-/** Creates an HTTP client for Stripe's library that sends requests by a transport. */
+/** Creates an HTTP client for Stripe's library that sends requests through a transport. */
 function createHttpClient({ HttpClient, HttpClientResponse }: typeof Stripe, transport: Transport): Stripe.HttpClient {
   /** A response as Stripe's client expects it. */
   class Response extends HttpClientResponse {

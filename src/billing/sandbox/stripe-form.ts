@@ -1,9 +1,6 @@
 import type { SandboxObject } from "./sandbox-store.ts";
 
-/**
- * Parses a form in the notation of Stripe's API: `line_items[0][price]=x` becomes `{ line_items: { 0: { price: "x" } }
- * }`.
- */
+/** Parses a form in Stripe's notation: `line_items[0][price]=x` becomes `{ line_items: { 0: { price: "x" } } }`. */
 export function readForm(params: URLSearchParams): SandboxObject {
   const form: SandboxObject = {};
   for (const [key, value] of params) {

@@ -14,7 +14,7 @@ interface Network {
 /** Parses an IPv6 address in any notation. */
 function bitsOfIpv6(text: string): bigint {
   const { address } = new SocketAddress({ address: text, family: "ipv6" });
-  // Replaces a trailing IPv4 address by two groups.
+  // Replaces a trailing IPv4 address with two groups.
   const plain = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_all, ...bytes: string[]) =>
     [0, 2].map((at) => (Number(bytes[at]) * 256 + Number(bytes[at + 1])).toString(16)).join(":"),
   );

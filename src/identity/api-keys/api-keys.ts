@@ -44,7 +44,7 @@ export async function createKey(
 /** Revokes API keys and records their use. */
 export interface ApiKeys {
   /**
-   * Revokes a key, which gateways reject from the commit on. Returns false if the key was already revoked. To append an
+   * Revokes a key. Gateways reject the key after the commit. Returns false if the key was already revoked. To append an
    * event too, use `revokeWithEvent`.
    */
   revoke(tx: Tx, id: string): Promise<boolean>;

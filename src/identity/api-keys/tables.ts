@@ -11,7 +11,7 @@ export interface ApiKeysTable {
   created_at: Stamp;
   expires_at: Date | null;
   revoked_at: Date | null;
-  /** The user who created the key, directly or by another key; null for a key created by the operator. */
+  /** The user who created the key, directly or by another key, or took it over; null for a key of the operator. */
   created_by: string | null;
   /** The key that created this key, if any. */
   created_by_key: Generated<string | null>;

@@ -48,7 +48,7 @@ export interface Idempotency {
   once(work: Work): Promise<Message>;
   /**
    * Runs a request, or waits for the outcome of an earlier request with the same key. Throws the failure of the earlier
-   * request, or `conflict` if that request differs or is still running after `wait` milliseconds.
+   * request, or `conflict` if that request differs, has another caller or is still running after `wait` milliseconds.
    */
   repeatable(request: RepeatableRequest, work: Work): Promise<Message>;
   /** Deletes records older than 24 hours. */
@@ -77,7 +77,6 @@ async function perform(attempt: WatchedAttempt, work: Work): Promise<Message> {
   return answer;
 }
 
-/** Creates the idempotency layer of a gateway. */
 export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const { db, ids, sealer, log, wait = times.wait } = parts;
   const outcomes = createOutcomes(sealer);

@@ -32,8 +32,8 @@ const keptFor = sql`interval '24 hours'`;
 const silentFor = sql`interval '10 seconds'`;
 
 /**
- * Claims a request that is new, expired, or whose gateway stopped sending heartbeats. In the last case, the seed of the
- * first attempt is kept. Returns undefined if another attempt holds the request.
+ * Claims a request that has no record or a record older than 24 hours. Also takes over an identical request of the same
+ * caller if its heartbeats have stopped, and keeps the seed of the first attempt. Otherwise returns undefined.
  */
 export async function claimRequest(
   db: Database,
@@ -81,7 +81,7 @@ export async function findRequest(db: Database, accountId: string, key: string) 
     .executeTakeFirst();
 }
 
-/** Stores the outcome of a request. Returns false if a later attempt has taken over. */
+/** Stores the outcome of a request. Returns false if a later attempt has taken over or an outcome is already stored. */
 export async function storeOutcome(on: Database | Tx, claim: RequestClaim, outcome: StoredOutcome): Promise<boolean> {
   const update = on.sql
     .updateTable("idempotency_keys")

@@ -5,7 +5,7 @@ import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 interface IdempotencyKeysTable {
   account_id: string;
   key: string;
-  /** Key or user of the first request. Other callers never receive the response. */
+  /** API key or user of the first request. Other callers never receive the response. */
   caller: Generated<string>;
   /** SHA-256 of method, path and body. */
   request_hash: Buffer;
@@ -13,11 +13,11 @@ interface IdempotencyKeysTable {
   seed: Generated<string>;
   /** Number of the attempt. Only the latest attempt may commit. */
   epoch: ColumnType<string, undefined, string>;
-  /** Last heartbeat of the running attempt. */
+  /** Last heartbeat of the running attempt, or `-infinity` after the attempt has failed. */
   beat_at: Stamp;
-  /** Response message in binary, encrypted. Null, like `failure`, while an attempt is running. */
+  /** Response message in binary, encrypted. Null until the request succeeds. */
   answer: Buffer | null;
-  /** JSON of a permanent failure, encrypted. */
+  /** JSON of a permanent failure, encrypted. Null until the request fails permanently. */
   failure: Buffer | null;
   created_at: Stamp;
 }

@@ -8,7 +8,7 @@ export interface Archetype {
   readonly deviceScaleFactor: number;
   readonly isMobile: boolean;
   readonly hasTouch: boolean;
-  /** Undefined for desktop archetypes, which show the browser's real version. */
+  /** Undefined for `desktop-chrome` and `desktop-chrome-hidpi`, which show the browser's real version. */
   readonly userAgent: string | undefined;
   /** Size of the device's screen, if larger than the viewport. */
   readonly screen: { readonly width: number; readonly height: number } | undefined;
@@ -20,7 +20,7 @@ export const defaultDevice = { archetype: "desktop-chrome", locale: "en-US", tim
 const closeShare = 0.2;
 const maxSuggestions = 5;
 
-/** Longer texts get no suggestions, because comparing them with 200 names takes too long. */
+/** Maximum length of a name. Longer names get no suggestions, because comparing them with 200 names takes too long. */
 const maxName = 64;
 
 const table: ReadonlyMap<string, Archetype> = new Map([

@@ -12,7 +12,7 @@ export type BrowserPaths = Partial<Record<BrowserRuntime, string>>;
 export interface DiskLookup {
   /** Returns whether the path is an executable file. */
   isExecutable(path: string): boolean;
-  /** Lists a directory. Returns an empty list if the directory does not exist. */
+  /** Lists a directory. Returns an empty list if the directory cannot be read. */
   list(directory: string): string[];
 }
 
@@ -28,7 +28,7 @@ interface RuntimePlaces {
   variable: string;
   /** Name of Playwright's directories, without revision. */
   playwrightName: string;
-  /** Possible paths of the executable in these directories, which differ between platforms. */
+  /** Possible paths of the executable in Playwright's directories, which differ between platforms. */
   playwrightFiles: string[];
   /** Binaries of the system. Excludes Debian's wrapper scripts: killing a script leaves its browser running. */
   system: string[];
@@ -72,7 +72,6 @@ const wrappedBinaries: Record<string, string> = {
 /** Runtimes in search order. */
 export const browserRuntimes: readonly BrowserRuntime[] = ["chromium", "headless-shell"];
 
-/** The real file system. */
 export const realDisk: DiskLookup = {
   isExecutable(path) {
     try {
@@ -91,7 +90,10 @@ export const realDisk: DiskLookup = {
   },
 };
 
-/** Returns the directory of Playwright's browsers. Default: in DATA_DIR, because isolation slots cannot read homes. */
+/**
+ * Returns the directory of Playwright's browsers. Default: in DATA_DIR, because isolation slots cannot read home
+ * directories.
+ */
 export function playwrightDirectory({ env, dataDirectory }: Pick<BrowserSearch, "env" | "dataDirectory">): string {
   return env.PLAYWRIGHT_BROWSERS_PATH || join(dataDirectory, "browsers");
 }

@@ -34,7 +34,7 @@ export interface FleetCommand<Kind, Request extends DescMessage, Response extend
 
 const { method } = WorkerService;
 
-/** Commands to a session whose request is a single message. */
+/** Commands to a session, each with a single request message. */
 export const fleetCommands = {
   create: { method: method.create, request: LaunchRequestSchema },
   navigate: { method: method.navigate, request: NavigateRequestSchema },

@@ -210,7 +210,7 @@ interface ServedCall extends EventEmitter {
   readonly cancelled: boolean;
 }
 
-/** A call as seen by handlers. Creates the signal on first use, because that takes 3 us. */
+/** A call as seen by handlers. Creates the signal on first use, because creating a signal takes 3 us. */
 class SeenCall implements GrpcCall {
   readonly metadata: Metadata;
   readonly trailer = new Metadata();

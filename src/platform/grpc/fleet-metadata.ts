@@ -10,6 +10,6 @@ export const fleetMetadata = {
   workerSecretHash: "worker-secret-hash",
   /** W3C trace context of the calling span, in both directions. */
   traceparent: "traceparent",
-  /** Trailer of a command whose response is a replay for the same Idempotency-Key. */
+  /** Trailer of a command if the response is a replay for the same Idempotency-Key. */
   replayed: "idempotency-replayed",
 } as const;

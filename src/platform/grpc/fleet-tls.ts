@@ -25,7 +25,7 @@ function certificatesOf(tls: FleetTlsFiles, log: CertificateLog): FleetCertifica
   return found;
 }
 
-/** Returns channel options for an address whose certificate is issued for `name`. */
+/** Returns channel options for a server with a certificate that is issued for `name`. */
 export function tlsNameOptions(name: string): ChannelOptions {
   return { "grpc.ssl_target_name_override": name, "grpc.default_authority": name };
 }

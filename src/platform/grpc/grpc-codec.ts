@@ -252,8 +252,8 @@ export function untilConnected(client: Client, timeoutMs: number): Promise<void>
 }
 
 /**
- * Cancels a call some microtasks after the signal. In the tick that starts a call, grpc-js 1.14 cancels only locally:
- * the request is still sent, and the server works until the deadline (in 300 of 300 trials).
+ * Cancels a call in the event loop iteration after the signal's abort. In the tick that starts a call, grpc-js 1.14
+ * cancels only locally: the request is still sent, and the server works until the deadline (in 300 of 300 trials).
  */
 function cancelOnAbort(signal: AbortSignal | undefined, cancel: () => void): () => void {
   if (!signal) return () => undefined;
@@ -262,7 +262,7 @@ function cancelOnAbort(signal: AbortSignal | undefined, cancel: () => void): () 
   return () => signal.removeEventListener("abort", onAbort);
 }
 
-/** Creates the error of a call whose signal aborted before it was sent. */
+/** Creates the error of a call that was cancelled before it was sent. */
 function notSent({ name }: DescMethod): ServiceError {
   const details = `${name} was cancelled before it was sent`;
   return Object.assign(new Error(details), { code: status.CANCELLED, details, metadata: new Metadata() });

@@ -23,11 +23,14 @@ const refusedIpv4 = [
   "240.0.0.0/4",
 ];
 
-/** Non-public parts of 2000::/3: protocol assignments (Teredo), documentation, 6to4. Other IPv6 is never public. */
+/**
+ * Non-public parts of 2000::/3: protocol assignments (Teredo), documentation, 6to4. IPv6 addresses outside 2000::/3 are
+ * never public.
+ */
 const refusedIpv6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 const publicIpv6 = ["2000::/3"];
 
-/** IPv6 networks whose last 32 bits are an IPv4 address, which is checked instead: IPv4-mapped, and NAT64's prefix. */
+/** IPv6 networks with an IPv4 address in the last 32 bits, which is checked instead: IPv4-mapped and NAT64. */
 const carriesIpv4 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
 const loopbackNetworks = ["127.0.0.0/8", "::1"];
@@ -70,12 +73,12 @@ export interface AddressRulesOptions {
   ownAddresses?: () => Iterable<string>;
 }
 
-/** Returns whether a text is a valid exception, as in EGRESS_ALLOW. */
+/** Returns whether a string is a valid exception, as in EGRESS_ALLOW. */
 export function isAddressException(entry: string): boolean {
   return parseTarget(entry) !== undefined || isNetwork(entry);
 }
 
-/** Returns whether a text is an IP address or CIDR. */
+/** Returns whether a string is an IP address or CIDR. */
 export function isNetwork(entry: string): boolean {
   return addNetwork(new BlockList(), entry);
 }
@@ -108,7 +111,7 @@ export function makeAddressRules(options: AddressRulesOptions = {}): AddressRule
   };
 }
 
-/** Returns whether an IP address is public. Returns false for other texts. */
+/** Returns whether an IP address is public. Returns false for other strings. */
 export function isPublicAddress(address: string): boolean {
   const plain = unwrapIPv4(address);
   if (isIP(plain) === 0 || contains(refused, plain)) return false;

@@ -10,7 +10,7 @@ export type FetchFaultReason =
   | "connection_reset"
   | "not_http";
 
-/** A failed request to a user's address. The message completes a sentence that starts with the address. */
+/** A failed request to a user-supplied URL. The message completes a sentence that starts with the URL. */
 export class FetchFault extends Error {
   override readonly name = "FetchFault";
   readonly reason: FetchFaultReason;
@@ -52,7 +52,7 @@ function isUpgrade(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.message === "bad upgrade";
 }
 
-/** Returns an error's code, or the name of a parser's error. If several addresses failed, the first is most specific. */
+/** Returns an error's code, or the name of a parser's error. If several addresses failed, uses the first error. */
 export function codeOf(error: unknown): string | undefined {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(first instanceof Error) || !("code" in first)) return undefined;

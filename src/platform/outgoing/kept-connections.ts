@@ -22,7 +22,7 @@ const connectMs = 15_000;
 /** Maximum number of idle connections. A TLS connection takes about 50 KiB. */
 const maxIdle = 128;
 
-/** Key exchange without ML-KEM, whose larger first message would keep another 16 KiB per connection. */
+/** Key exchange without ML-KEM. The larger first message of ML-KEM would keep another 16 KiB per connection. */
 const ecdhCurve = "X25519:P-256:P-384";
 
 /**

@@ -17,7 +17,7 @@ import type { OutgoingOptions } from "./outgoing-options.ts";
 import { type FetchTimes, RequestTime } from "./request-time.ts";
 import { createDnsResolve, ownAddresses, type Resolve, resolveName, resolveTarget } from "./target-resolution.ts";
 
-/** A request to a user-supplied address. */
+/** A request to a user-supplied URL. */
 export interface FetchRequest {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers?: Readonly<Record<string, string>>;
@@ -29,11 +29,11 @@ export interface FetchRequest {
   readonly maxBytes: number;
 }
 
-/** A response whose headers have arrived. Callers must read the body to its end or call `cancel`. */
+/** A response after the arrival of its headers. Callers must read the body to its end or call `cancel`. */
 export interface FetchAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Streams the body. Throws FetchFault. Leaving the loop closes the connection. */
+  /** Streams the body. Throws a FetchFault or the signal's reason. Leaving the loop closes the connection. */
   readonly body: AsyncGenerator<Uint8Array, void, undefined>;
   /** Closes the connection. The body then ends without an error. */
   cancel(): void;
@@ -63,9 +63,9 @@ const webPorts = new Set([443, 8_443]);
 const maxInterim = 8;
 
 /**
- * Sends requests to user-supplied addresses. Resolves names for each connection, checks all addresses, and connects
- * only to checked ones. With a proxy, names that may be public are resolved by the proxy instead, and only addresses in
- * URLs are checked. Does not follow redirects. Ignores the proxy variables of the environment.
+ * Sends requests to user-supplied URLs. Resolves names for each connection, checks all IP addresses, and connects only
+ * to checked addresses. With a proxy, names that may be public are resolved by the proxy instead, and only IP addresses
+ * in URLs are checked. Does not follow redirects. Ignores the proxy variables of the environment.
  */
 export class SafeFetch implements Disposable {
   readonly #rules: AddressRules;

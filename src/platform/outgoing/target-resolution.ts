@@ -41,7 +41,7 @@ export function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunctio
   };
 }
 
-/** Resolves a name by the system's resolver. */
+/** Resolves a name with the system's resolver. */
 export function resolveName(host: string): Promise<LookupAddress[]> {
   return unlessLate(lookup(host, { all: true }), lookupMs, () => Promise.reject(nameTimeout(host)));
 }

@@ -1,8 +1,8 @@
 import type { Migrations } from "./schema.ts";
 
 /**
- * Creates `app_now()`, the time of all statements. PostgreSQL inlines it to `clock_timestamp()`. Tests replace the
- * function to control time.
+ * Creates `app_now()`, the time of all statements. PostgreSQL inlines it to `clock_timestamp()`. The function can be
+ * replaced to control time.
  */
 export const appNowMigrations: Migrations = {
   "001-app-now": [

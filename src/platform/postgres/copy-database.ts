@@ -56,8 +56,8 @@ export async function isMigrated(db: Queryable): Promise<boolean> {
 }
 
 /**
- * Replaces the contents of a database by a copy, in one transaction. Returns the number of rows. Both databases need
- * the same migrations, but may run different versions of PostgreSQL. There must be no other writers.
+ * Replaces the contents of `to` with a copy of `from`, in one transaction. Returns the number of rows. Both databases
+ * need the same migrations, but may run different versions of PostgreSQL. There must be no other writers.
  */
 export function copyDatabase(from: Database, to: Database): Promise<number> {
   return from.transaction((source) =>

@@ -15,7 +15,7 @@ export interface DatabaseServerOptions {
   readonly log: Log;
   /** Called if another service has taken the database, so that this process must exit. */
   readonly onFatal: () => void;
-  /** Replaces the configured database by a running one. */
+  /** Running database that replaces the configured database. */
   readonly database?: DatabaseTarget | undefined;
 }
 

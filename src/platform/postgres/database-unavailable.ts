@@ -15,7 +15,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return error instanceof Failure && error.cause instanceof DatabaseUnavailable;
 }
 
-/** Returns whether PostgreSQL cancelled a statement because of a deadlock, lock timeout or statement timeout. */
+/** Returns whether PostgreSQL rejected a statement because of a deadlock, serialization failure or timeout. */
 export function isContention(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(40...|55P03|57014)$/.test(error.code ?? "");
 }

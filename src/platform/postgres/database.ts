@@ -17,7 +17,7 @@ const timeouts = {
   lock: 5_000,
   idleInTransaction: 3_000,
   query: 12_000,
-  /** Wait for a pooled connection, including connecting: seconds for the last of 500 concurrent requests. */
+  /** Wait for a pooled connection, including connecting. The last of 500 concurrent requests waits for seconds. */
   acquire: 10_000,
 };
 
@@ -46,18 +46,18 @@ export interface Tx extends Queryable {
 /** PostgreSQL. While it is unreachable, methods reject with `internal` and a Retry-After of one second. */
 export interface Database extends Queryable {
   /**
-   * Runs a transaction, and retries it after a deadlock, so `run` must change only the database. A failed statement
-   * always fails the transaction, even if its error is caught.
+   * Runs a transaction, and retries it after a deadlock or serialization failure, so `run` must change only the
+   * database. A failed statement always fails the transaction, even if its error is caught.
    */
   transaction<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Applies missing migrations. Throws StartRefused if the database is older than the first migration. */
+  /** Applies missing migrations. Throws StartRefused if the database has migrations, but not the first. */
   migrate(migrations: Migrations): Promise<MigrationResult>;
   /** Returns the names of applied migrations. */
   appliedMigrations(): Promise<ReadonlySet<string>>;
   close(): Promise<void>;
 }
 
-/** Timeouts of migrations. A process may wait for another one that migrates, and building an index may take long. */
+/** Timeouts of migrations. A process may wait while another process migrates, and building an index may take long. */
 const migrationTimeouts = {
   ...timeouts,
   statement: 600_000,
@@ -241,8 +241,8 @@ interface Connection {
 }
 
 /**
- * Returns the function that sends all statements of the current turn of the event loop by one system call, which takes
- * 0.2 ms with the wake-up of the server.
+ * Returns a function that delays writes until the next tick, so that all statements of the current tick are sent with
+ * one system call. A system call takes 0.2 ms, including the wake-up of the server.
  */
 function createWriteGatherer(client: pg.PoolClient): () => void {
   // Cast: the types of pg lack the connection.
@@ -281,7 +281,7 @@ function connectTo(pool: pg.Pool): Connect {
         gatherWrites();
         return sendStatement(client, hotStatements.name(statement)).catch((error: unknown) => {
           lost ||= isConnectionLoss(error);
-          // Replaces the stack of the socket by one that includes the caller of the statement.
+          // Replaces the stack of the socket with a stack that includes the caller of the statement.
           if (error instanceof Error) Error.captureStackTrace(error);
           return rethrow(error);
         });

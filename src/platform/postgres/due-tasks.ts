@@ -11,14 +11,14 @@ export interface DueTask extends Omit<RepeatedTask, "every"> {
 /** Milliseconds between checks of the conditions. */
 const checkEvery = 1_000;
 
-/** Returns the tasks whose condition holds. */
+/** Returns the due tasks. Checks all conditions with one statement. */
 export async function findDueTasks(db: Database, tasks: readonly DueTask[]): Promise<DueTask[]> {
   const conditions = sql.join(tasks.map((task) => task.isDue()));
   const { rows } = await sql<{ due: boolean[] }>`select array[${conditions}] as due`.execute(db.sql);
   return tasks.filter((_, nth) => rows[0]?.due[nth]);
 }
 
-/** Creates a part that checks all conditions by one statement, because the tasks are rarely due, and runs due tasks. */
+/** Creates a part that checks all conditions together, because the tasks are rarely due, and runs due tasks. */
 export function createDueTasks(
   tasks: readonly DueTask[],
   { db, ...parts }: RepeatedJobParts & { readonly db: Database },

@@ -85,7 +85,7 @@ class Server implements SupervisedProgram {
     if (this.#user.uid !== undefined) await chown(path, this.#user.uid, this.#user.gid ?? this.#user.uid);
   }
 
-  /** Finds a server that responds on the socket. */
+  /** Returns the pid of a server that responds on the socket, or undefined. */
   async findSurvivor(): Promise<number | undefined> {
     await this.#makeDirectories();
     return (await this.#answers()) ? await this.#readPid() : undefined;

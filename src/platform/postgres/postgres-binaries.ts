@@ -51,7 +51,7 @@ async function readLinks(root: string): Promise<LibraryLink[]> {
   return JSON.parse(text) satisfies LibraryLink[];
 }
 
-/** Creates the library links of npm's install script, which may have been skipped. */
+/** Creates the library links of the package's install script, which npm may have skipped. */
 async function linkLibraries(root: string): Promise<void> {
   for (const { source, target } of await readLinks(root)) {
     const path = join(root, target);

@@ -11,7 +11,7 @@ export interface MigrationResult {
   readonly newer: readonly string[];
 }
 
-/** Throws if a release before 0.2.0, whose migrations were replaced, created the database. */
+/** Throws StartRefused if the database has migrations, but not the first: a release before 0.2.0 created it. */
 export function refuseUnreleased(applied: ReadonlySet<string>, migrations: Migrations): void {
   const [first] = Object.keys(migrations).sort();
   if (applied.size === 0 || first === undefined || applied.has(first)) return;

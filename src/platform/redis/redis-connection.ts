@@ -19,7 +19,7 @@ const longestQueue = 10_000;
 
 export type RedisClient = ReturnType<typeof makeClient>;
 
-/** Loads the package. Loaded on demand, because it costs a gateway 100 ms of CPU and 9 MB. */
+/** Loads the package on demand, because loading costs a gateway 100 ms of CPU and 9 MB. */
 function loadRedis(): typeof import("redis") {
   return createRequire(import.meta.url)("redis");
 }
@@ -75,7 +75,7 @@ async function findPrimary(named: SentinelUrl, attempt: number, signal: AbortSig
 async function expectPrimary(client: RedisClient): Promise<void> {
   const { mode, role } = await client.hello();
   if (mode === "cluster") throw new Error("Redis Cluster is not supported: use one Redis, or Redis Sentinel");
-  // The address of a sentinel may be outdated.
+  // The address that a sentinel reports may be outdated.
   if (role === "replica") throw new Error("expected the primary of Redis, got a replica");
 }
 

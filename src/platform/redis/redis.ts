@@ -19,13 +19,16 @@ export type RedisUse = "bus" | "buckets" | "seats";
 
 /** Redis connection. While Redis is down, commands return at once, and callers continue without Redis. */
 export interface Redis {
-  /** False from the first failed command, or the third consecutive timeout, until Redis responds again. */
+  /**
+   * False before the first connection, and from a failed connection, a failed command or the third consecutive timeout
+   * until Redis responds again.
+   */
   readonly isUp: boolean;
-  /** Runs a command. Resolves with undefined if Redis is down or does not respond within 50 ms. */
+  /** Runs a command. Resolves with undefined if Redis is down, fails or does not respond within 50 ms. */
   run<T>(use: RedisUse, command: (client: RedisClient) => Promise<T>): Promise<T | undefined>;
   /** Counts a request that was served without Redis. */
   countMissed(use: RedisUse): void;
-  /** Calls the listener with every message of a channel until `stop`. */
+  /** Calls the listener with every message of a channel. Call `listen` before `start`. */
   listen(channel: string, listener: (message: string) => void): void;
   /** Calls the listener whenever Redis responds again after an outage. */
   onRecovery(listener: () => void): void;

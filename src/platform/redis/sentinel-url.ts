@@ -1,4 +1,4 @@
-/** Servers of Redis Sentinel, and how to connect to the primary whose address they return. */
+/** Servers of Redis Sentinel. `urlOf` returns the URL of the primary at the address that a sentinel reports. */
 export interface SentinelUrl {
   /** URLs of the sentinels, with their credentials. */
   readonly sentinels: readonly string[];

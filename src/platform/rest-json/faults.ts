@@ -9,7 +9,7 @@ export function addFault(faults: FieldFault[], field: string, message: string | 
   faults.push({ field: field.slice(0, longestName), message: typeof message === "string" ? message : message() });
 }
 
-/** Prefixes the paths of faults from an index on. */
+/** Prefixes the paths of the faults at index `from` and later with `name`. */
 export function prefixFaults(faults: FieldFault[], from: number, name: string): void {
   for (let i = from; i < faults.length; i++) {
     const fault = faults[i];

@@ -46,7 +46,7 @@ export function onlyOneof({ members }: DescMessage): DescOneof | undefined {
 
 /**
  * Throws for types without a REST JSON form: wrappers, Duration, Any and so on, and maps with keys other than strings.
- * Called when a field is compiled. The test of the contract calls it for all fields.
+ * Called when a field is compiled.
  */
 export function assertHasForm(field: DescField): void {
   if (field.fieldKind === "map" && field.mapKey !== ScalarType.STRING) {

@@ -142,7 +142,7 @@ function keyOf(literal: string): string {
 }
 
 function pathOf(open: readonly Open[]): string {
-  // Truncated, because no valid message is nested deeper.
+  // Truncated to limit the length of the path.
   return open
     .slice(0, 32)
     .map(({ keys, key, index }) => (keys ? key : `[${index}]`))

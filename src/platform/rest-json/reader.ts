@@ -25,7 +25,10 @@ export type MessageReader = (json: unknown, faults: FieldFault[]) => Message;
 /** Reads a field's path or query texts into the field of `target`. Adds faults. */
 export type TextReader = (texts: readonly string[], target: Message, faults: FieldFault[]) => void;
 
-/** Returns undefined for an invalid value. Messages are always returned, so that their rules can be checked. */
+/**
+ * Returns undefined for an invalid value. Messages other than Timestamp and Struct are always returned, so that their
+ * rules can be checked.
+ */
 type ValueReader = (json: unknown, faults: FieldFault[]) => unknown;
 type MemberReader = (target: Record<string, unknown>, json: unknown, faults: FieldFault[]) => void;
 

@@ -38,7 +38,7 @@ const synonyms: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 
-/** Maximum length of words to compare, which takes quadratic time. */
+/** Maximum length of words to compare, because a comparison takes quadratic time. */
 const longest = 32;
 
 /** Returns `: did you mean \`tap\`?` for a likely correction, or an empty text. */

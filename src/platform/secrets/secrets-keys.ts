@@ -34,7 +34,7 @@ function parseKey(item: string): SecretsKey {
   return { id, secret: Buffer.from(base64, "base64") };
 }
 
-/** Reads the keys from a file, or creates the file with a new key. Only its owner can read the file. */
+/** Reads the keys from a file. If the file is absent or empty, writes a new key to it, readable only by its owner. */
 export async function ensureSecretsFile(path: string): Promise<SecretsKey[]> {
   const found = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "";

@@ -12,26 +12,29 @@ export interface SecretContext {
 export interface DataKey {
   /** Seals a part. Each index must be used once. */
   sealPart(index: number, isLast: boolean, data: Uint8Array): Buffer;
-  /** Opens a part. Throws if the part was not sealed at this position. */
+  /** Opens a part. Throws if the part was changed, or was not sealed at this position. */
   openPart(index: number, isLast: boolean, sealed: Uint8Array): Buffer;
 }
 
 /**
- * Seals secrets at rest by AES-256-GCM. Each secret has its own data key, sealed by a key of SECRETS_KEYS, so that
+ * Seals secrets at rest with AES-256-GCM. Each secret has its own data key, sealed with a key of SECRETS_KEYS, so that
  * rotation only reseals data keys.
  */
 export interface Sealer {
   start(): Promise<void>;
   stop(): void;
   seal(plain: Uint8Array, context: SecretContext): Buffer;
-  /** Throws `internal` if the key of the secret is missing (`isKeyLost`), and an Error if the secret was changed. */
+  /**
+   * Throws `internal` (see `isKeyLost`) if the key of the secret is missing or does not open the data key, and an Error
+   * if the secret was changed.
+   */
   open(sealed: Uint8Array, context: SecretContext): Buffer;
   /** Creates a data key for a secret in parts, and its sealed form to store. */
   makeDataKey(context: SecretContext): { readonly dataKey: DataKey; readonly sealed: Buffer };
   openDataKey(sealed: Uint8Array, context: SecretContext): DataKey;
-  /** Returns a new data key for each key, sealed by this key, by the key's id. */
+  /** Seals a new data key with each key. Returns the sealed data keys by the id of the key. */
   sealByEach(context: SecretContext): ReadonlyMap<string, Buffer>;
-  /** Reseals a secret or data key by the newest key. Returns undefined if the newest key already seals it. */
+  /** Reseals a secret or data key with the newest key. Returns undefined if the newest key already seals it. */
   rewrap(sealed: Uint8Array, context: SecretContext): Buffer | undefined;
 }
 
@@ -130,7 +133,7 @@ function unwrap(keys: readonly SealingKey[], sealed: Buffer, context: SecretCont
   }
 }
 
-/** Creates the sealer. Its keys are available after `start`. */
+/** Creates the sealer. Keys from a file are available after `start`. */
 export function createSealer({ keys: given, file }: SealerOptions): Sealer {
   let keys = given.map(toSealingKey);
 

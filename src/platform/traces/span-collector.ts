@@ -3,7 +3,7 @@ import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from "@opentel
 import type { Log } from "../log.ts";
 import type { SendSpans } from "./tracing.ts";
 
-/** Concurrent requests to the collector. Further spans are lost, so that a slow collector delays nothing. */
+/** Maximum concurrent requests to the collector. Further spans are lost, so that a slow collector delays nothing. */
 const concurrencyLimit = 4;
 
 /** Maximum size in bytes of the spans that a worker sends at once. Larger batches are lost. */
@@ -12,12 +12,12 @@ const longestBatch = 1024 * 1024;
 /** Sends spans to the operator's collector. */
 export interface SpanCollector {
   readonly send: SendSpans;
-  /** Sends spans of a worker, which has no credentials of the collector. Returns at once. */
+  /** Sends spans of a worker, which has no credentials for the collector. Returns at once. */
   forward(spans: Uint8Array): void;
   stop(): Promise<void>;
 }
 
-/** Creates a sender of OTLP over HTTP. Headers, certificates and timeouts are read from the variables of OTLP. */
+/** Creates a sender of OTLP over HTTP. Headers, certificates and timeouts are read from the OTLP variables. */
 export function createSpanCollector(endpoint: string, log: Log): SpanCollector {
   const headers = { "Content-Type": "application/x-protobuf" };
   const options = { url: `${endpoint}/v1/traces`, concurrencyLimit };
@@ -28,7 +28,7 @@ export function createSpanCollector(endpoint: string, log: Log): SpanCollector {
     { name: "span", countItems: () => 0 },
     undefined,
   );
-  /** Whether a failure was logged, so that following ones are not logged. */
+  /** Whether the last request failed. Only the first of consecutive failures is logged. */
   let isFailing = false;
   async function send(spans: Uint8Array): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<ExportResult>();

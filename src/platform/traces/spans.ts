@@ -88,8 +88,8 @@ export class TraceSpan {
 type Work<T> = (span?: TraceSpan) => Promise<T>;
 
 /**
- * Runs `work` in a span within the active span. Without an active span, creates none, so background tasks have no
- * traces. An ended span has no children: timers and pipes keep the context in which they were created.
+ * Runs `work` in a span within the active span. Without an active span that is recorded, creates none, so background
+ * tasks have no traces. An ended span has no children: timers and pipes keep the context in which they were created.
  */
 export function inSpan<T>(name: string, options: SpanOptions, work: Work<T>): Promise<T> {
   return activeSpan() ? runIn(new TraceSpan(name, options, context.active()), work) : work();
@@ -117,7 +117,7 @@ export function openSpan(traceparent: string | undefined, name: string, options:
   return new TraceSpan(name, options, remoteContext(traceparent ?? "", flags) ?? ROOT_CONTEXT);
 }
 
-/** Returns the W3C trace context of the active span, if there is one. */
+/** Returns the W3C trace context of the active span; undefined if no active span is recorded. */
 export function activeTraceparent(): string | undefined {
   const span = activeSpan();
   return span && traceparentOf(span);

@@ -1,6 +1,5 @@
 import { ConfigError, type EnvironmentReader } from "../environment.ts";
 
-/** Settings of the export of traces. */
 export interface TraceConfig {
   /** Base address of the collector, which receives spans at `/v1/traces`. */
   readonly endpoint: string;

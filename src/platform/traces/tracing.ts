@@ -25,7 +25,7 @@ export interface TracingOptions {
 /** The longest attribute is the name of a method or the template of a path. */
 const longestAttribute = 128;
 
-/** Minimum share to record of the calls whose clients record their traces. */
+/** Minimum share to record of the calls from clients that record their traces. */
 const minClientShare = 0.01;
 
 /** Maximum number of queued spans, and of spans in a batch (about 200 KiB). If the queue is full, spans are lost. */

@@ -17,7 +17,7 @@ interface StateCookie {
   readonly partitionKey?: string;
 }
 
-/** Storage state as `storageState` of a context in Playwright returns and accepts it. */
+/** Storage state in the format of Playwright's `storageState`. */
 export interface StorageState {
   readonly cookies: readonly StateCookie[];
   readonly origins: readonly OriginStorage[];

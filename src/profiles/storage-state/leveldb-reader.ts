@@ -170,7 +170,7 @@ function* readLog(log: Buffer): Generator<Buffer, void, undefined> {
   }
 }
 
-/** Yields the entries of a block, whose keys omit the prefix that they share with the previous key. */
+/** Yields the entries of a block. Stored keys omit the prefix that they share with the previous key. */
 function* blockEntries(block: Buffer): Generator<{ readonly key: Buffer; readonly value: Buffer }, void, undefined> {
   if (block.length < 4) throw new Error(`expected a block of at least 4 bytes, got ${block.length}`);
   const end = block.length - 4 - 4 * block.readUInt32LE(block.length - 4);

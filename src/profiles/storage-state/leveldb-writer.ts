@@ -1,4 +1,3 @@
-/** Entry of a database: key and value. */
 export type LevelDbEntry = readonly [key: Buffer, value: Buffer];
 
 const logBlock = 32_768;

@@ -22,7 +22,7 @@ export interface StorageStateParts extends Pick<PlatformParts, "db" | "clock" | 
   readonly limits: Limits;
 }
 
-/** Engine whose profiles can be converted. */
+/** Only profiles of this engine can be converted. */
 const engine = "chromium";
 
 /** Bytes per part of a store. */
@@ -88,8 +88,8 @@ export function createStorageState({ db, limits, clock, sealer }: StorageStatePa
   }
 
   /**
-   * Makes a store the content of the profile. Throws `conflict` if a session uses or is still saving the profile, and
-   * `storage-quota-exceeded`.
+   * Makes a store the content of the profile. Throws `not-found`, `storage-quota-exceeded`, or `conflict` if a session
+   * uses or is still saving the profile.
    */
   async function replace(call: Call, id: string, store: UploadedStore): Promise<void> {
     const { accountId } = call.principal;

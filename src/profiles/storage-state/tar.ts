@@ -12,7 +12,7 @@ export async function readTarDirectory(
   const chunks = archive[Symbol.asyncIterator]();
   let buffered: Buffer = Buffer.alloc(0);
   let kept = 0;
-  /** Returns the next bytes; undefined at the end of the archive. */
+  /** Consumes bytes. Returns the bytes if `isKept`, or else an empty buffer; undefined at the end of the archive. */
   const take = async (length: number, isKept: boolean): Promise<Buffer | undefined> => {
     const parts: Buffer[] = [];
     for (let left = length; left > 0; ) {

@@ -10,7 +10,10 @@ export interface SessionTokenRow {
   readonly id: string;
   readonly session_id: string;
   readonly secret_hash: Buffer;
-  /** Whether the token is revoked or its creator is no longer valid. */
+  /**
+   * Whether the token or its key was revoked, its login has ended, the account is disabled, or the user is no longer a
+   * member of the account.
+   */
   readonly is_ended: boolean;
   /** The key or login that created the token. */
   readonly made_by: string;
@@ -20,7 +23,7 @@ export interface SessionTokenRow {
   readonly user_id: string | null;
   /** Current role of that user in the account. */
   readonly role: Role | null;
-  /** Scopes of the key; null for a login, whose user may use sessions in every role. */
+  /** Scopes of the key; null for a login, because every role may use sessions. */
   readonly scopes: string[] | null;
   readonly addresses: string[] | null;
   readonly account_id: string;

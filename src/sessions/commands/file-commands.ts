@@ -52,7 +52,7 @@ export function createFileCommands(commands: WorkerCommands): FileCommands {
   };
 }
 
-/** Messages of an upload. `last` marks the file as complete. */
+/** Yields the messages of an upload. `last` marks the file as complete. */
 async function* upload(
   context: CommandContext,
   { name, data, announcedBytes, source }: NewFile,

@@ -4,7 +4,7 @@ import type { InputEvent } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import { within } from "../../platform/deadline.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 
-/** Maximum units of input queued for the worker. At this number, `send` returns a promise. */
+/** Units of queued input at which `send` starts to return a promise. */
 const max = 256;
 
 /** Characters of text that count as one unit. Each part and each event also counts as one unit. */
@@ -13,7 +13,7 @@ const charactersPerUnit = 4_096;
 /** Maximum consecutive broken calls without progress. */
 const maxBreaks = 3;
 
-/** Milliseconds without input after which the call to the worker ends. */
+/** Milliseconds without input after which the call to the worker ends. Also the interval of the checks. */
 const idleAfter = 30_000;
 
 /** Milliseconds for the last input to reach the worker when the sender is closed. */
@@ -38,7 +38,7 @@ export interface InputReceipt {
 }
 
 export interface InputListener {
-  /** Reports progress. Further input is processed after the returned promise resolves. */
+  /** Reports progress. Further progress is processed after the returned promise resolves. */
   onReceipt(receipt: InputReceipt): Promise<void> | void;
   /** Reports why the queued input was discarded. Later input starts a new stream. */
   onFailed(thrown: unknown): Promise<void> | void;
@@ -97,7 +97,7 @@ export class InputSender {
     this.#listener = listener;
   }
 
-  /** Sends input. If the queue is full, returns a promise that resolves when there is room. */
+  /** Sends input. If the queue is full, returns a promise that resolves when there is room. No effect after `close`. */
   send({ events, controlEpoch, sequence }: Input): Promise<void> | undefined {
     const epoch = controlEpoch === undefined ? {} : { controlEpoch };
     return this.#add({ events: [...events], release: false, ...epoch }, sequence);

@@ -1,6 +1,6 @@
 import { failFields } from "../../platform/errors.ts";
 
-/** Returns why a session may not navigate to a URL, if so. Only http, https and `about:blank` are allowed. */
+/** Returns why a session may not navigate to a URL; undefined for http, https and `about:blank`. */
 export function addressFault(url: string): string | undefined {
   if (url === "about:blank") return undefined;
   const { protocol } = URL.parse(url) ?? {};

@@ -48,7 +48,7 @@ export function creatorIdOf({ userId, keyId }: SessionCaller["principal"]): stri
 /** Caller that acts for a person. `clientId` identifies the person's client. */
 export type PersonCaller = SessionCaller & Required<Pick<SessionCaller, "clientId">>;
 
-/** Caller that creates a session. Repeated attempts create only one session. */
+/** Caller that creates a session. Attempts with the same identifiers create only one session. */
 export interface SessionCreator extends SessionCaller, MethodAttempt {
   /** Charges for the launch. Called once the session is placed on a worker, even if the launch fails later. */
   charge?(): void;

@@ -91,7 +91,7 @@ export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequ
 export interface MessagePart {
   readonly data: Uint8Array;
   readonly last: boolean;
-  /** The client no longer needs the session. No message follows. */
+  /** Whether the client no longer needs the session. No message follows. */
   readonly done?: boolean;
 }
 

@@ -6,7 +6,7 @@ import { asFailure, type Failure } from "../../platform/errors.ts";
 import type { Sessions } from "../sessions.ts";
 import { callerOf, type SessionCaller } from "./session-caller.ts";
 
-/** Milliseconds between attempts to follow a session that is being launched, or whose worker does not respond. */
+/** Milliseconds between attempts to follow a session, such as while it is launched or its worker does not respond. */
 const retryEvery = 2_000;
 
 /** Failures after which a session has no more pictures. Workers of the previous release do not support pictures. */

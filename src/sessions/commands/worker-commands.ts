@@ -27,7 +27,7 @@ import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 
 /** Milliseconds. */
 const times = {
-  /** Maximum duration of a command including its queue time, for clients without a deadline. */
+  /** Maximum duration of a command that is not endless, including its queue time. */
   command: 600_000,
   /** Time after the deadline until this gateway cancels a command. The worker normally enforces the deadline. */
   margin: 2_000,
@@ -74,7 +74,7 @@ export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMess
 
 /** Properties of a kind of command. */
 interface CommandTraits {
-  /** Whether the command has no time limit, and runs until its session ends or its client leaves. */
+  /** Whether the command runs until its session ends or its client leaves, limited only by the client's deadline. */
   readonly isEndless?: boolean;
   /** Whether clients receive `conflict` while an agent's turn acts on the page. */
   readonly conflictsWithTurn?: boolean;

@@ -9,7 +9,7 @@ const second = 1_000;
 /** Job kind that notifies workers of control changes, with one queue partition per session. */
 export const controlNotificationJob = { kind: "control" } as const;
 
-/** A session whose control has changed. */
+/** Identifies the session of a control change. */
 export interface ControlNotification {
   readonly sessionId: string;
   readonly accountId: string;

@@ -48,7 +48,7 @@ export interface Controls {
 }
 
 export function createControls({ db, events, bus, clock, ids, audit, jobQueues }: ControlParts): Controls {
-  /** Writes the next control epoch with its event. Gateways drop their cached routes after the commit. */
+  /** Writes the next control epoch with its event. Gateways renew their cached routes after the commit. */
   async function change(tx: Tx, row: ControlRow, holder: string | null, cause: string): Promise<ControlRow> {
     const now = clock.now();
     const changed = await writeControl(tx, row.id, {

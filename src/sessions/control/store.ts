@@ -41,7 +41,7 @@ export const controlHasLapsed = (now: Date): RawBuilder<SqlBool> => sql`exists (
   where control_holder is not null and control_lapses_at <= ${now} and status in ('live', 'paused')
 )`;
 
-/** Locks sessions whose control has expired, skipping rows locked by another gateway. */
+/** Locks sessions with expired control, skipping rows locked by another gateway. */
 export async function lockLapsed(tx: Tx, now: Date): Promise<ControlRow[]> {
   return tx.sql
     .selectFrom("sessions")

@@ -16,7 +16,7 @@ export interface FetchStartParts {
   readonly proxyCheck: string;
 }
 
-/** A fetch whose page has been read. */
+/** A fetch after its page has been read. */
 export interface StartedFetch {
   readonly first: FetchStreamResponse;
   readonly header: FetchResponse;

@@ -73,7 +73,7 @@ export async function deleteFetch(tx: Tx, id: string): Promise<number | undefine
   return row?.ended_at;
 }
 
-/** Deletes the fetches whose gateways did not end them. */
+/** Deletes lapsed fetches, which their gateways did not end. */
 export async function deleteLapsedFetches(db: Database): Promise<void> {
   await db.sql.deleteFrom("fetches").where("lapses_at", "<", sql<Date>`app_now()`).execute();
 }

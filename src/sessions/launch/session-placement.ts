@@ -48,7 +48,7 @@ export interface ConnectionPlan {
 export interface PlacedLaunch {
   readonly row: SessionRow;
   readonly worker: WorkerAddress;
-  /** Profile version to restore; 0 without a profile. */
+  /** Profile version to restore; 0 if there is none. */
   readonly profileVersion: bigint;
   /** Time of the placement, in milliseconds of `performance.now()`. */
   readonly placedAt: number;
@@ -131,7 +131,10 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
     return { ...placed, waitedMs };
   }
 
-  /** Moves a session whose worker failed to another worker; undefined if there is no other worker. */
+  /**
+   * Moves a session from a failed worker to another worker. Returns undefined if no other worker has a free slot, or if
+   * the session is no longer being launched.
+   */
   async function placeElsewhere({ plan }: LaunchOrder, placed: PlacedLaunch): Promise<PlacedLaunch | undefined> {
     const { row, worker } = placed;
     const tryOnce = () =>
@@ -149,7 +152,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
     return attempt;
   }
 
-  /** Resumes a launch whose gateway crashed; undefined if that gateway had not placed the session yet. */
+  /** Resumes a launch after the crash of its gateway; undefined if that gateway had not placed the session yet. */
   async function resumeLaunch({ caller }: LaunchOrder, id: string): Promise<PlacedLaunch | undefined> {
     const row = await findSession(db, id, caller.principal.accountId);
     if (!row) return undefined;
@@ -164,7 +167,7 @@ export function createSessionPlacement(parts: SessionPlacementParts) {
     });
   }
 
-  /** Returns the failure for a session whose end counts as completed; undefined otherwise. */
+  /** Returns the failure for a session that has ended, if its end counts as completed; undefined otherwise. */
   async function findEnd(row: SessionRow): Promise<Failure | undefined> {
     const now = await findSession(db, row.id, row.account_id);
     return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;

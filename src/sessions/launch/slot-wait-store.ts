@@ -1,6 +1,6 @@
 import type { NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 
-/** A session or fetch that waits at the concurrency limit of its account, by its id. */
+/** A session or fetch that may wait at the concurrency limit of its account. */
 export interface SlotWait {
   readonly accountId: string;
   readonly id: string;
@@ -15,7 +15,7 @@ const aheadStatement: NamedStatement = {
     and position < coalesce((select position from slot_waits where id = $2), 9223372036854775807)`,
 };
 
-/** Counts the sessions and fetches of an account that wait before another. */
+/** Counts the sessions and fetches of an account that wait before `id`; all of them if `id` is not in the queue. */
 export async function countAhead(tx: Tx, { accountId, id }: SlotWait): Promise<number> {
   const [row] = await tx.named<{ ahead: number }>(aheadStatement, [accountId, id]);
   return row?.ahead ?? 0;
@@ -39,11 +39,11 @@ export async function leaveQueue(db: Queryable, id: string): Promise<void> {
   await db.named(leaveStatement, [id]);
 }
 
-/** Queue of an account, as seen by a gateway whose sessions or fetches wait in the queue. */
+/** Queue of an account, as seen by a gateway with sessions or fetches in the queue. */
 export interface SlotQueueState {
   /** Places of the gateway's own sessions and fetches, by id. The first place is 1. */
   readonly places: ReadonlyMap<string, number>;
-  /** Number of running sessions and fetch browsers of the account. */
+  /** Number of running sessions and fetch browsers of the account; 0 if `places` is empty. */
   readonly running: number;
 }
 
@@ -64,7 +64,7 @@ const renewStatement: NamedStatement = {
     where id = any($2)`,
 };
 
-/** Renews the places of an account's sessions and fetches. Returns the places and the number that runs. */
+/** Renews the places of an account's sessions and fetches, and returns the state of the queue. */
 export async function renewWaits(db: Queryable, accountId: string, ids: readonly string[]): Promise<SlotQueueState> {
   const rows = await db.named<{ id: string; place: number; running: number }>(renewStatement, [
     accountId,
@@ -79,7 +79,7 @@ const sweepStatement: NamedStatement = {
   text: "delete from slot_waits where waits_until < app_now() - interval '1 minute'",
 };
 
-/** Deletes places that expired more than a minute ago, which crashed gateways have left. */
+/** Deletes places that expired more than a minute ago, because their gateways crashed. */
 export async function sweepWaits(db: Queryable): Promise<void> {
   await db.named(sweepStatement, []);
 }

@@ -11,7 +11,7 @@ const maxConcurrent = 2;
 
 /** Stores the logs of ended sessions that workers send. */
 export interface SessionLogStore {
-  /** Stores logs, and returns their number. Never rejects. A log that cannot be stored now is dropped. */
+  /** Stores logs, and returns the number stored. Never rejects. A log that cannot be stored now is dropped. */
   store(workerId: string, logs: readonly EndedSessionLog[]): Promise<number>;
 }
 
@@ -25,7 +25,7 @@ export const logContext = (accountId: string, sessionId: string): SecretContext 
 
 export function createSessionLogStore({ db, sealer, clock, log }: SessionLogStoreParts): SessionLogStore {
   let running = 0;
-  /** Day whose partition is known to exist. */
+  /** Day for which the partition is known to exist; empty if unknown. */
   let preparedDay = "";
 
   async function storeAll(workerId: string, logs: readonly EndedSessionLog[]): Promise<number> {

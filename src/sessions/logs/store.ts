@@ -23,14 +23,13 @@ const partitionName = /^session_logs_(\d{4})(\d{2})(\d{2})$/;
 /** Returns the UTC day of a time, `YYYY-MM-DD`, shifted by a number of days. */
 export const dayOf = (time: number, days = 0): string => new Date(time + days * dayMs).toISOString().slice(0, 10);
 
-/** A sealed log. */
 interface SealedLog {
   readonly sessionId: string;
   readonly accountId: string;
   readonly data: Buffer;
 }
 
-/** A session whose log may be stored. */
+/** A session for which a log may be stored. */
 interface LogOwner {
   readonly id: string;
   readonly account_id: string;
@@ -125,7 +124,7 @@ export async function findLog(
   return row?.data;
 }
 
-/** Drops the partitions of days before a day, and returns the number of partitions. */
+/** Drops the partitions and the usage of days before a day. Returns the number of dropped partitions. */
 export async function dropPartitions(db: Database, before: string): Promise<number> {
   const { rows } = await sql<{ name: string }>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid

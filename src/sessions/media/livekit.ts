@@ -34,7 +34,7 @@ export interface Admission {
 
 /** A viewer's participant in the room of its session. */
 export interface Participant {
-  /** Opens the room, and returns the credentials. Throws `feature-unavailable` if the media server does not respond. */
+  /** Opens the room, and returns the credentials. Throws `feature-unavailable` if the room cannot be opened. */
   admit(): Promise<Admission>;
   /** Returns whether the viewer is in the room. Returns true if the server fails or does not respond. */
   isInRoom(): Promise<boolean>;
@@ -44,7 +44,7 @@ export interface Participant {
   close(): void;
 }
 
-/** Creates the participants of viewers in rooms of a LiveKit server. */
+/** Returns the function that creates a viewer's participant in the room of a session on a LiveKit server. */
 export function createParticipants({
   url,
   key,

@@ -13,8 +13,8 @@ import type { SessionCommands, ViewerMessage } from "../commands/session-command
 import { type Admission, createParticipants, type Participant } from "./livekit.ts";
 
 /**
- * Milliseconds between checks of a guest. A guest that is absent in two checks in a row after the time to join has
- * left.
+ * Milliseconds between checks of a guest. Once the time to join has passed, a guest that is absent in two consecutive
+ * checks has left.
  */
 const pollEvery = 5_000;
 
@@ -25,7 +25,7 @@ export interface RoomGuestsParts {
   readonly config: Pick<Config, "liveKit">;
 }
 
-/** A viewer that is only in the media room, without a live stream. */
+/** A viewer that is only in the media room, without a `Join` stream. */
 export interface RoomGuest {
   readonly sessionId: string;
   /** Display name, shown to the other viewers. */
@@ -37,8 +37,8 @@ export interface RoomGuest {
 export interface RoomGuests {
   /**
    * Publishes a session to its room for a guest, and returns the credentials to join. Publishing ends when the guest
-   * leaves or does not join in time. The guest is removed when its bearer, the session or this gateway ends. Throws
-   * `feature-unavailable` and `tier-limit`.
+   * leaves or does not join in time. The guest is removed when its bearer loses the scope or is no longer valid, or the
+   * session or this gateway ends. Throws `feature-unavailable` and `tier-limit`.
    */
   invite(call: Call, guest: RoomGuest): Promise<Admission>;
   stop(): void;

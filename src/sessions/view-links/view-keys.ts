@@ -14,7 +14,7 @@ export const viewerClientOf = (linkId: string): string => `view:${linkId}`;
 const controlScope = (isGuiControlKey: boolean): string =>
   isGuiControlKey ? "agent_sessions:write" : "sessions:write";
 
-/** Scopes that a link grants for its session. */
+/** Scopes that the creator of a link needs. */
 export const scopesOfLink = (control: boolean, isGuiControlKey = false): string[] =>
   control ? [viewScope, controlScope(isGuiControlKey)] : [viewScope];
 

@@ -11,12 +11,15 @@ import { tap } from "./tap.ts";
 /** Maximum number of taps. A control with three states may need two taps to reach the requested state. */
 const maxTaps = 2;
 
-/** Checks a checkbox, radio button or switch. Returns the title from `tap`. Undefined if no tap was needed. */
+/**
+ * Checks a checkbox, radio button or switch. Returns the title from the last `tap`. Undefined if no tap was needed, or
+ * if a tap started a navigation or closed the page.
+ */
 export function check(scene: Scene, request: Check): Promise<string | undefined> {
   return toggle(scene, request, "checked");
 }
 
-/** Unchecks a checkbox or switch. Returns the title from `tap`. Undefined if no tap was needed. */
+/** Unchecks a checkbox or switch. Returns the same as `check`. */
 export function uncheck(scene: Scene, request: Uncheck): Promise<string | undefined> {
   return toggle(scene, request, "unchecked");
 }

@@ -95,7 +95,7 @@ async function onContents(
   try {
     reportedTitle = await act();
   } catch (thrown) {
-    // If the input closed the page, such as by a close button in a popup, the action succeeded.
+    // If the input closed the page, for example through a popup's close button, the action succeeded.
     if (!isTargetClosed(thrown)) throw browserFailure(thrown);
   }
   const { opened, title } = await effects.settle(

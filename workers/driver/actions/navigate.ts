@@ -50,7 +50,7 @@ interface NavigationResult {
   readonly download?: { readonly fileName: string };
 }
 
-/** Converts the response to a document request to a navigation result. */
+/** Converts the HTTP response of a document to a navigation result. Without a response, the result is empty. */
 export const navigationResultOf = (answer: { readonly status: number } | undefined): NavigationResult =>
   answer ? { httpStatus: answer.status } : {};
 
@@ -122,7 +122,7 @@ function throwLoadTimeout(): never {
 
 /**
  * Resolves with `document` when a document has committed, or if the page itself has navigated elsewhere. Resolves with
- * `nothing` if the response has no content (status 204 or 205).
+ * `download` if the response is a download, and with `nothing` if it has no content (status 204 or 205).
  */
 async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
   const { sessionPage, progress } = scene;
@@ -186,7 +186,10 @@ interface NavigateResponse {
   readonly isDownload?: boolean;
 }
 
-/** Resolves when the renderer counts as hung. Never resolves after a document has committed or `done` has aborted. */
+/**
+ * Resolves when the renderer counts as hung. Never resolves after a document other than an error page has committed, or
+ * after `done` has aborted.
+ */
 function detectHang({ tab, traffic }: SessionPage, done: AbortSignal): Promise<"hung"> {
   const { promise, resolve } = Promise.withResolvers<"hung">();
   const before = tab.committed;

@@ -63,7 +63,8 @@ export async function closePage({ pages, progress }: ControlScene, { pageId }: C
 const beginMs = 500;
 
 /**
- * Requests a navigation. Resolves when the navigation has started, or when the address changed without a navigation.
+ * Requests a navigation. Resolves when the navigation has started, when the address has changed without a navigation,
+ * or after `beginMs`.
  */
 async function startNavigation({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
   const { started, url } = tab;

@@ -8,7 +8,8 @@ import { showElement } from "../elements/reach.ts";
 import { checkTime, locatorOf, type Scene } from "./scene.ts";
 
 /**
- * Minimum number of moves from the start to the end of a drag. Pages that follow the pointer need more than one move.
+ * Minimum number of moves from the start to the end of a drag or swipe. Pages that follow the pointer need more than
+ * one move.
  */
 const dragSteps = 10;
 

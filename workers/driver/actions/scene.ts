@@ -31,8 +31,8 @@ interface LocatorFields {
 }
 
 /**
- * Returns the element that a request names, if any. `path` is the path of the request's field that contains `selector`
- * and `frame`.
+ * Returns the locator of the element that a request names, if any. `path` is the path of the request's field that
+ * contains `selector` and `frame`.
  */
 export function locatorOf(
   { refs, sessionPage }: Scene,
@@ -43,7 +43,7 @@ export function locatorOf(
   return selector ? { selector, frame, path } : undefined;
 }
 
-/** Returns the element that a request names. Throws `validation-failed` if the request names no element. */
+/** Returns the locator of the element that a request names. Throws `validation-failed` if it names no element. */
 export function requiredLocator(scene: Scene, fields: LocatorFields, path: string): Locator {
   const locator = locatorOf(scene, fields, path);
   if (!locator) throw failFields("validation-failed", { [`${path}.selector`]: "is required" });

@@ -15,8 +15,8 @@ import { contentFrameIdOf, retryUntilTimeout } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 
 /**
- * A placeholder in a text. Typing replaces it with the secret's value, or with the current TOTP code if the secret is a
- * TOTP seed.
+ * A placeholder in a text. Typing replaces it with the secret's value, or with the current TOTP code if the placeholder
+ * ends in `.totp}}`.
  */
 interface SecretPart {
   readonly variable: SecretVariable;

@@ -72,8 +72,8 @@ async function enterText(
   if (hasSecrets) await assertAllowedOrigin(scene, parts);
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
-  // The old text is selected, so the Delete key removes it. Pages handle input in order, so literal text is sent at
-  // once.
+  // The old text is selected, so the Delete key removes it. Pages handle input in order, so literal text is sent
+  // without waiting for this key.
   const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
   if (!hasSecrets) {
     await progress.race(Promise.all([emptied, write(text)]));

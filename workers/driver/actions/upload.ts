@@ -10,8 +10,8 @@ import { requiredLocator, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
 /**
- * Sets files of the session on a file input. If the element is no file input, taps the element and uses the file
- * chooser that opens.
+ * Sets files of the session on a file input. If the element is neither a file input nor part of a file input's label,
+ * taps the element and uses the file chooser that opens.
  */
 export async function upload(scene: Scene, request: Upload): Promise<void> {
   const { selector, frame, ref, files } = request;
@@ -46,8 +46,8 @@ async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
 }
 
 /**
- * Waits for a match, visible or not. Returns the first file input that matches, or whose label matches or contains a
- * match. Null if there is none.
+ * Waits for a match, visible or not. Returns the first file input that matches, or has a label that matches or contains
+ * a match. Null if there is none.
  */
 function holdFileInput(scene: Scene, locator: Locator): Promise<FileInput | null> {
   return reachElement<FileInput | null>(scene, locator, async ({ inner }, timeoutMs) => {

@@ -15,7 +15,7 @@ import { encodeText, escapeAttribute } from "./text-parts.ts";
 /** Maximum characters per CDP message. Larger messages would delay other messages on the browser's pipe. */
 const sliceLength = 4 * 1024 * 1024;
 
-/** Longest time in milliseconds for a child frame's document. A frame that hangs is left out. */
+/** Longest time in milliseconds for a child frame's document. A frame that takes longer is left out. */
 const frameMs = 5_000;
 
 /** Maximum depth and number of frames. Further frames are left out. */

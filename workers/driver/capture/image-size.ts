@@ -31,7 +31,7 @@ function readWebp(bytes: Buffer): ImageSize | undefined {
 }
 
 /**
- * Skips JPEG segments up to the frame header, whose marker is SOF0 to SOF15. The markers DHT, JPG and DAC are in the
+ * Skips JPEG segments up to the frame header (marker SOF0 to SOF15). The markers DHT, JPG and DAC are in the
  * same range, but start other segments.
  */
 function readJpeg(bytes: Buffer): ImageSize | undefined {

@@ -28,7 +28,7 @@ const defaultQuality = 80;
 interface Part {
   /** In CSS pixels from the document's upper left corner. */
   readonly box: Box;
-  /** Scale from CSS pixels of the document to pixels of the image. */
+  /** Scale of the image before the device scale factor is applied. 1 shows the document at its size in CSS pixels. */
   readonly zoom: number;
   /** Whether the part exceeds the viewport. If so, the browser enlarges the viewport for the capture. */
   readonly isBeyond: boolean;
@@ -48,7 +48,7 @@ export async function takeScreenshot(scene: Scene, request: CaptureRequest): Pro
   return takePart(scene, request, await (fullPage ? wholeDocument(scene) : wholeViewport(scene)));
 }
 
-/** Captures the viewport as a JPEG whose sides are at most `longestSide` pixels. */
+/** Captures the viewport as a JPEG with sides of at most `longestSide` pixels. */
 export async function captureScaledViewport(scene: Scene, longestSide: number, quality: number): Promise<RawCapture> {
   const request = create(CaptureRequestSchema, { format: CaptureFormat.JPEG, scale: CaptureScale.CSS, quality });
   const { width, height, deviceScaleFactor } = scene.viewport;

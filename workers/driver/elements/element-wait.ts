@@ -5,7 +5,7 @@ import { type Locator, wholeFrame } from "./locator.ts";
 import { callPage, type ElementScene } from "./page-world.ts";
 import { reachElement } from "./reach.ts";
 
-/** Maximum number of occurrences of a text whose surroundings are masked and compared in one attempt. */
+/** Maximum number of occurrences of a text that are checked in one attempt, each with its masked surroundings. */
 const maxOccurrences = 64;
 /** Delay in milliseconds before the next check if all matches are masked. */
 const againMs = 100;

@@ -130,7 +130,7 @@ async function enterFrames(scene: ElementScene, locator: Locator, timeoutMs: num
   let inner = mainFrame(scene);
   const outer: FrameSession[] = [];
   const leading = selectorsOf(locator).slice(0, -1);
-  // Checks all selectors first: otherwise a missing frame would hide an invalid selector that follows the frame's.
+  // Checks all selectors first: otherwise a missing frame would hide an invalid selector after the frame's selector.
   if (leading.length > 0) await rejectInvalidSelectors(scene, [locator]);
   for (const { selector, field } of leading) {
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });

@@ -28,7 +28,7 @@ const shares = { elsewhere: 0.25, extraction: 0.5, whole: 0.9 };
 /** Name, as a JSON string, of the global that holds the converter in our isolated world. */
 const converterName = JSON.stringify(crypto.randomUUID());
 
-/** Converter pages that failed or were too slow. They are not used again. */
+/** Converter pages that failed or did not respond in time. They are not used again. */
 const failed = new WeakSet<SessionPage>();
 
 export interface MarkdownScene extends ElementScene {
@@ -48,8 +48,8 @@ export async function convertToMarkdown(scene: MarkdownScene, frame: FrameSessio
 }
 
 /**
- * Converts in the converter page. Returns undefined if there is no such page, or if the conversion fails or takes too
- * long.
+ * Converts in the converter page. Returns undefined if there is no usable converter page, or if the conversion fails or
+ * takes too long.
  */
 async function convertInConverter({ converter, progress: whole }: MarkdownScene, content: Content) {
   if (!converter || failed.has(converter)) return undefined;
@@ -70,7 +70,7 @@ async function convertInConverter({ converter, progress: whole }: MarkdownScene,
   }
 }
 
-/** Converts in our isolated world of a frame, which must already exist. Returns undefined after a timeout. */
+/** Converts in our isolated world of a frame. The world must already exist. Returns undefined after a timeout. */
 async function convertIn(
   scene: ElementScene,
   frame: FrameSession,

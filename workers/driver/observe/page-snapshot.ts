@@ -20,7 +20,7 @@ const maxDepth = 4;
  */
 const listenersMs = { page: 1_000, inner: 250 };
 
-/** Longest time in milliseconds for a child frame. A frame that hangs is left out. */
+/** Longest time in milliseconds for a child frame. A frame that takes longer is left out. */
 const frameMs = 1_000;
 
 export interface PageSnapshotOptions extends Pick<SnapshotOptions, "isWhole" | "find" | "room" | "timeMs"> {
@@ -91,7 +91,7 @@ async function snapshotFrame(
 }
 
 /**
- * Returns the lines whose masked text still contains the searched text, with numbers for their elements, and the lines
+ * Returns the lines that still contain the searched text after masking, with numbers for their elements, and the lines
  * of frames. All other lines become undefined.
  */
 async function numberMatches(

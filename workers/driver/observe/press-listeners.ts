@@ -10,7 +10,7 @@ import {
   worldOf,
 } from "../elements/page-world.ts";
 
-/** Types of events whose listeners make an element react to a click, tap or drag. */
+/** Types of events that a click, tap or drag causes. Elements that listen for them react to presses. */
 const pressTypes =
   /^(?:click|dblclick|auxclick|contextmenu|mousedown|mouseup|pointerdown|pointerup|touchstart|touchend|dragstart)$/;
 
@@ -70,7 +70,7 @@ async function updateListeners(scene: ElementScene, frame: FrameSession): Promis
   const documents = states.get(cdp) ?? new Map<string, State>();
   states.set(cdp, documents);
   const last = documents.get(frameId);
-  // If the world differs, the frame has another document since the last query.
+  // If the world differs, the frame's document was replaced after the last query.
   if (last && last.world === worldOf(frame)) {
     const result = await queryIfDue(scene, frame, last);
     if (result !== "left") return result === "registered";

@@ -18,7 +18,7 @@ const usualBytes = 24_576;
 
 /** Maximum characters of HTML for a page with its frames. */
 const maxContent = 4 * 1024 * 1024;
-/** Share of the remaining time for reading a document, and for each child frame. A frame that hangs is left out. */
+/** Share of the remaining time for a document, and for each child frame. A frame that takes longer is left out. */
 const contentShare = 0.4;
 
 /** Maximum number and depth of frames. Further frames are left out. */
@@ -109,7 +109,7 @@ async function callContent(
   return { value: await callPage(scene, frame, "documentContent", options) };
 }
 
-/** A document whose child frames are read. */
+/** A document with child frames to read. */
 interface ReadParent {
   readonly frame: FrameSession;
   readonly holder: "contentHolder" | "elementHolder";

@@ -32,7 +32,7 @@ interface Size {
   readonly height: number;
 }
 
-/** Sizes of windows opened by pages, which they keep across device changes. */
+/** Sizes of windows opened by pages. The windows keep their sizes across device changes. */
 interface Windows {
   /** Sizes of known pages. The value is undefined for a page opened without a size. */
   readonly sizes: WeakMap<OwnTarget, Size | undefined>;

@@ -35,9 +35,9 @@ interface System {
   readonly platform: string;
   /** Name in client hints. */
   readonly name: string;
-  /** Processor architecture. Empty for phones. */
+  /** Processor architecture. Empty for phones and tablets. */
   readonly architecture: string;
-  /** Word size of the processor in bits. Empty for phones. */
+  /** Word size of the processor in bits. Empty for phones and tablets. */
   readonly bitness: string;
 }
 
@@ -51,7 +51,7 @@ const systems: readonly System[] = [
 ];
 const linux: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", architecture: "x86", bitness: "64" };
 
-/** Meaningless brand (GREASE) that Chromium adds, so that sites do not rely on the order of the list. */
+/** Meaningless brand (GREASE) that Chromium adds, so that sites have to tolerate unknown brands. */
 const greaseBrand: Brand = { brand: "Not:A-Brand", version: "8" };
 
 /** Returns the user agent of an archetype, with the browser's real version if the user agent is Chromium-based. */
