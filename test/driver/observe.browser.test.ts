@@ -138,6 +138,16 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     ]);
   });
 
+  test("shows closed shadow roots of many frames", async () => {
+    const frame = `<div></div><script>document.querySelector("div").attachShadow({ mode: "closed" }).innerHTML =
+      "<button>Inside</button>"</script>`;
+    const inside = Array.from({ length: 12 }, () => ["- frame", '  - button "Inside" ref']).flat();
+    for (let round = 0; round < 10; round += 1) {
+      await show(`<iframe width=90 height=40 srcdoc='${frame}'></iframe>`.repeat(12));
+      expect((await lines()).map((line) => line.replace(/ ref=s\d+e\d+/, " ref"))).toEqual(inside);
+    }
+  });
+
   test("searches page text only, and numbers only the matches", async () => {
     await show(
       `<button>Press one</button><button disabled>Off</button><p>A button, disabled, ref=s1e1</p><a href=x>Two</a>`,

@@ -16,9 +16,6 @@ const functions = {
   content: { doubtful: "doubtfulOfContent", keep: "keepClosedOfContent" },
 } as const;
 
-/** CDP object group of the shadow roots, which are released together. */
-const objectGroup = "closed-roots";
-
 /**
  * Queries the browser for closed shadow roots of the document's doubtful elements, and registers the roots with the
  * document's script. Returns whether any root was found.
@@ -34,6 +31,8 @@ export async function findClosedRoots(
   const { objectId } = await callForObject(scene, frame, doubtful);
   const world = worldOf(frame);
   if (objectId === undefined || world === undefined) return false;
+  // Each call has its own group, so that releasing a group does not affect other frames in the same session.
+  const objectGroup = `closed-roots-${objectId}`;
   try {
     const { result } = await progress.race(cdp.send("Runtime.getProperties", { objectId, ownProperties: true }));
     const held = result.flatMap(({ value }) => (value?.subtype === "node" && value.objectId ? [value.objectId] : []));
