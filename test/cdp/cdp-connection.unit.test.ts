@@ -54,6 +54,15 @@ async function attach(session: string) {
   return { user, received, ask };
 }
 
+test("a wait for the pipe ends when the connection is closed", async () => {
+  const { ask } = await attach("S");
+  browser.input.pause();
+  while (!browser.input.writableNeedDrain) ask(1, "x".repeat(10_000));
+  const drained = wire.drained(new AbortController().signal);
+  wire.close();
+  await drained;
+});
+
 test("routes an answer to its sender under the sender's id", async () => {
   const { received, ask } = await attach("S");
   const ours = wire.root.send("Browser.getVersion");

@@ -101,7 +101,12 @@ export class CdpConnection {
 
   /** Resolves when the pipe accepts more data or is already closed. Rejects if the signal aborts or the pipe fails. */
   async drained(signal: AbortSignal): Promise<void> {
-    if (this.#input.writableNeedDrain && !this.#isClosed) await once(this.#input, "drain", { signal });
+    if (!this.#input.writableNeedDrain || this.#isClosed) return;
+    const settled = new AbortController();
+    const options = { signal: AbortSignal.any([signal, settled.signal]) };
+    await Promise.race([once(this.#input, "drain", options), once(this.#input, "close", options)]).finally(() =>
+      settled.abort(),
+    );
   }
 
   #makeSession(sessionId: string | undefined): CdpSession {
