@@ -114,7 +114,7 @@ export class FileChoosers {
     try {
       using progress = new CommandProgress(answerMs, []);
       if (answer?.accept) {
-        await setFiles(input, this.#pathsOf(answer.files), progress);
+        await setFiles(input, this.#pathsOf(answer.files), "answer", progress);
         outcome = "accepted";
       } else if (answer) await cancelChooser(input, progress);
     } catch (thrown) {

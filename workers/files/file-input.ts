@@ -40,14 +40,15 @@ export function cancelChooser(input: FileInput, progress: Progress): Promise<voi
 
 /**
  * Replaces the files of an input. The browser dispatches `input` and `change`, as after a user's choice. Throws
- * `validation-failed` if the input cannot take these files.
+ * `validation-failed` about fields of `parent` if the input cannot take these files.
  */
 export async function setFiles(
   { cdp, objectId }: FileInput,
   paths: readonly string[],
+  parent: "action" | "answer",
   progress: Progress,
 ): Promise<void> {
   const fault = await callOn({ cdp, objectId }, "emptyInput", [paths.length], progress);
-  if (fault) throw failFields("validation-failed", fault);
+  if (fault) throw failFields("validation-failed", { [`${parent}.${fault.field}`]: fault.message });
   await progress.race(cdp.send("DOM.setFileInputFiles", { objectId, files: [...paths] }));
 }

@@ -87,12 +87,13 @@ function isShown(element: Element): boolean {
 }
 
 /**
- * Returns the faults if the input does not accept `count` files. Otherwise removes the input's files, because setting
+ * Returns the fault if the input does not accept `count` files. Otherwise removes the input's files, because setting
  * the same files again would fire no event.
  */
-export function emptyInput(input: HTMLInputElement, count: number): Record<string, string> | null {
-  if (input.webkitdirectory) return { "action.selector": "takes a directory" };
-  if (count > 1 && !input.multiple) return { "action.files": "must be one file: the input does not accept several" };
+export function emptyInput(input: HTMLInputElement, count: number): { field: string; message: string } | null {
+  if (input.webkitdirectory) return { field: "selector", message: "takes a directory" };
+  if (count > 1 && !input.multiple)
+    return { field: "files", message: "must be one file: the input does not accept several" };
   input.value = "";
   return null;
 }

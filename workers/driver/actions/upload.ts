@@ -24,7 +24,7 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
   const named = await holdFileInput(scene, requiredLocator(scene, request, "action"));
   const input =
     named ?? (await inputBehind(scene, create(TapSchema, { frame, ...(ref === undefined ? { selector } : { ref }) })));
-  await setFiles(input, paths, scene.progress);
+  await setFiles(input, paths, "action", scene.progress);
 }
 
 /**
