@@ -21,7 +21,7 @@ const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#1f6feb"/>' +
   '<path d="M8 3l3 10-3-2-3 2z" fill="#fff"/></svg>';
 
-/** Returns the path of the error pages, without a slash at the end. */
+/** Returns the path of the error pages, without a trailing slash. */
 export function errorsPathOf(errorsBase: string): string {
   return new URL(errorsBase).pathname.replace(/\/$/, "");
 }
@@ -118,7 +118,8 @@ export function acceptsCoding(header: string, coding: string): boolean {
       .toLowerCase()
       .split(/\s*;\s*/),
   );
-  return codings.some(([name, weight = "q=1"]) => (name === coding || name === "*") && !/^q=0(\.0*)?$/.test(weight));
+  const named = codings.find(([name]) => name === coding) ?? codings.find(([name]) => name === "*");
+  return named !== undefined && !/^q=0(\.0*)?$/.test(named[1] ?? "");
 }
 
 /** Returns whether an If-None-Match header matches an entity tag (RFC 9110, section 13.1.2). */

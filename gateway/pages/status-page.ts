@@ -41,8 +41,8 @@ const clockOf = (time: number): string => `${new Date(time).toISOString().slice(
 const timeOf = (time: number): Html => html`<time datetime="${new Date(time).toISOString()}">${clockOf(time)}</time>`;
 
 function minutesOf(seconds: number): string {
-  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.ceil((seconds % 3_600) / 60)];
-  return hours === 0 ? `${minutes} min` : `${hours} h ${minutes} min`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 function describeDay({ date, health, downSeconds }: Day): string {

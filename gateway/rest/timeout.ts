@@ -9,8 +9,7 @@ export function timeoutOf(request: FastifyRequest): number | undefined {
   const text = request.headers["x-request-timeout-ms"];
   if (text === undefined) return undefined;
   const timeout = Number(text);
-  if (!Number.isInteger(timeout) || timeout < 1 || timeout > 600_000) {
+  if (!/^\d+$/.test(String(text)) || timeout < 1 || timeout > 600_000)
     throw failFields("bad-request", { "X-Request-Timeout-Ms": "must be a whole number from 1 to 600000" });
-  }
   return timeout;
 }

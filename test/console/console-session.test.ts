@@ -136,6 +136,7 @@ describe("on http loopback", () => {
     for (const [accepted, coding] of [
       ["br, gzip", "br"],
       ["gzip", "gzip"],
+      ["br;q=0, *", "gzip"],
       ["", undefined],
     ] as const) {
       const file = await request(`${gateway.url}${script}`, { headers: { "accept-encoding": accepted } });
