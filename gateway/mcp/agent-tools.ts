@@ -24,7 +24,7 @@ const statusNames = enumNames(TurnStatusSchema);
 
 const agentOutput = { ...progressOutput, text: { type: "string" }, output: { type: "object" } } as const;
 
-/** Shortens an answer above `longestAnswer`, and appends the endpoint that returns the transcript with all of it. */
+/** Truncates an answer longer than `longestAnswer` bytes, and appends the endpoint that returns the full transcript. */
 function shortAnswer(answer: string, agentId: string): string {
   const bytes = Buffer.from(answer);
   if (bytes.length <= longestAnswer) return answer;

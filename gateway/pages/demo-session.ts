@@ -15,8 +15,9 @@ export interface DemoSession {
 const link = { control: true, name: "Guest" };
 
 /**
- * Mounts a path at which GET opens the demo page in a session and redirects to the session's view link. Returns the
- * path. The path is secret because the GET creates a session, which other web pages must not trigger.
+ * Mounts a path at which GET redirects to a new view link of the demo session. If no view link can be created (first
+ * request, or the session has ended), first creates a session and opens the demo page in it. Returns the path. The path
+ * is secret, because other web pages must not be able to create sessions.
  */
 export function mountDemoSession(fastify: FastifyInstance, { demoUrl, key, linkSecret }: DemoSession): string {
   const path = `/try/${linkSecret}`;

@@ -4,7 +4,7 @@ import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.
 /** Events, inserted in the transaction of their change. */
 interface EventsTable {
   position: Generated<string>;
-  /** Position in the log, assigned after the commit. */
+  /** Sequence number in the log, in the order that consumers read. Null until assigned after the commit. */
   number: ColumnType<string | null, undefined, never>;
   id: string;
   account_id: string;

@@ -20,7 +20,7 @@ import { type HttpRoute, httpRouteOf } from "./http-route.ts";
 type In<M extends { input: DescMessage }> = MessageShape<M["input"]>;
 type Out<M extends { output: DescMessage }> = MessageShape<M["output"]>;
 
-/** State of a bidirectional method after the client's first message. */
+/** Handles the client's messages after the first message of a bidirectional method. */
 export interface Conversation<In, Answer> {
   /**
    * Responds to one message. The gateway has already validated and rate-limited the message. The next message is read

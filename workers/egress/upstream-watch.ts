@@ -9,7 +9,7 @@ const times = { firstRetry: 1_000, longestRetry: 60_000 };
 /** Capability change of a proxy, as workers report it. */
 export interface EgressChange {
   readonly capability: "verified" | "lost";
-  /** Reason of the loss, otherwise empty. */
+  /** Reason for the loss. Empty unless `capability` is `lost`. */
   readonly reason: ProxyFailureReason | "";
 }
 

@@ -95,7 +95,10 @@ export async function fetchPage(scene: FetchScene, request: FetchRequest): Promi
   return page;
 }
 
-/** Loads the page and waits until it can be read. Resolves with false if the URL is a download. */
+/**
+ * Loads the page, waits for the requested condition or until the page is idle, and sets the response's page fields. If
+ * the wait fails, adds a reason. Resolves with false if the URL is a download.
+ */
 async function visit({ scene, answer, reasons }: Fetching, { url, wait }: FetchRequest): Promise<boolean> {
   const { sessionPage, challengeWatch } = scene;
   const since = Date.now();

@@ -140,7 +140,7 @@ export class Tab {
     return this.#sessions;
   }
 
-  /** Subscribes a listener, which is called for existing sessions at once. */
+  /** Adds a listener and immediately calls its `onSession` for each existing session. */
   listen(listener: TabListener): void {
     this.#listeners.push(listener);
     for (const session of this.#sessions) listener.onSession?.(session);

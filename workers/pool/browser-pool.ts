@@ -55,7 +55,7 @@ export interface BrowserPoolOptions {
   /** Maximum number of warm browsers per runtime. */
   readonly max: number;
   readonly extraFlags?: readonly string[];
-  /** Media server to which full Chromium publishes its pages on request. */
+  /** Media server to which browsers of the runtime `chromium` publish their active page on request. */
   readonly mediaServer?: MediaServer | undefined;
   readonly log: Log;
   readonly spares?: SpareBrowsers | undefined;

@@ -8,7 +8,7 @@ export type QueuedKind = "navigate" | "interact" | "wait";
 
 export interface QueuedCommand {
   readonly kind: QueuedKind;
-  /** Runs even while the queue is paused. */
+  /** Whether the command is accepted, stays queued and runs while the queue is paused. */
   readonly whilePaused: boolean;
   /** Removes the command while it is queued. A running command must observe the signal itself. */
   readonly dropped: AbortSignal;

@@ -1,8 +1,8 @@
 import type { Problem, ServerMessage } from "./messages.ts";
 
 /**
- * In milliseconds: delay of the first and of the slowest retry, interval of heartbeats, and time without data (2.5
- * heartbeats) after which a connection is considered broken.
+ * Milliseconds. `firstRetry`, `lastRetry`: initial and maximum retry delay, before jitter. `heartbeat`: interval.
+ * `silence`: time without data (2.5 heartbeats) after which a connection is considered broken.
  */
 const times = { firstRetry: 500, lastRetry: 10_000, heartbeat: 10_000, silence: 25_000 };
 

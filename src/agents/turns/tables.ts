@@ -87,7 +87,7 @@ export interface AgentTurnsTable {
   ended_at: ColumnType<Date | null, undefined, Date>;
 }
 
-/** Conversations with the model, encrypted. */
+/** Messages of the conversations with the model. `sealed` is the encrypted message. */
 interface AgentMessagesTable {
   id: Generated<string>;
   agent_session_id: string;

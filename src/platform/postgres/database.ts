@@ -102,7 +102,7 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === "23505";
 }
 
-/** Converts errors that have a documented failure. Rethrows others. */
+/** Throws `validation-failed` for U+0000 and `internal` for a lost connection. Rethrows other errors. */
 function rethrow(error: unknown): never {
   if (isUnstorable(error))
     throw failFields("validation-failed", { request: "contains U+0000, which cannot be stored" });

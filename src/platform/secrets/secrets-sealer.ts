@@ -32,7 +32,7 @@ export interface Sealer {
   /** Creates a data key for a secret in parts, and its sealed form to store. */
   makeDataKey(context: SecretContext): { readonly dataKey: DataKey; readonly sealed: Buffer };
   openDataKey(sealed: Uint8Array, context: SecretContext): DataKey;
-  /** Seals a new data key with each key. Returns the sealed data keys by the id of the key. */
+  /** Creates one data key for each key of SECRETS_KEYS and seals it with that key. Returns them by the sealing key's id. */
   sealByEach(context: SecretContext): ReadonlyMap<string, Buffer>;
   /** Reseals a secret or data key with the newest key. Returns undefined if the newest key already seals it. */
   rewrap(sealed: Uint8Array, context: SecretContext): Buffer | undefined;

@@ -3,7 +3,10 @@ const block = 512;
 /** Maximum bytes of all files of the directory together. */
 const longestKept = 128 * 2 ** 20;
 
-/** Reads the files of a directory in a tar archive. Names are relative to the directory. Skips everything else. */
+/**
+ * Reads the regular files below `directory`, which ends with a slash, from a tar archive. Names are relative to the
+ * directory. Skips other entries. Throws if the files exceed `longestKept`.
+ */
 export async function readTarDirectory(
   archive: AsyncIterable<Buffer>,
   directory: string,
