@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
 import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
-import { recentlyLost } from "../../src/fleet/store.ts";
+import { lockCandidate, recentlyLost, recordIdleSweep } from "../../src/fleet/store.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -100,6 +100,15 @@ test("the sweep renews all leases if no sweep ran for more than three seconds", 
   ]);
 });
 
+test("a sweep has something to do after a gap, or if sessions are overdue", async () => {
+  await database.db.sql.deleteFrom("workers").where("id", "=", "overdue").execute();
+  const isIdle = (overdueExist: boolean) => recordIdleSweep(database.db, sql`${overdueExist}::boolean`);
+  await lastSweep(4);
+  expect(await isIdle(false)).toBe(false);
+  await lastSweep(1);
+  expect([await isIdle(true), await isIdle(false)]).toEqual([false, true]);
+});
+
 test("the sweep does not mistake its own duration of more than three seconds for an outage", async () => {
   await lastSweep(1);
   const slow = { ...keeper, endOverdue: (tx: Tx) => moveTime(tx, 3_200).then(() => 0) };
@@ -121,4 +130,14 @@ test("the sweep is skipped while another gateway runs it", async () => {
     await sweepOf().runNow();
   });
   expect(ended).toEqual([]);
+});
+
+test("a worker that drains, is closed or has no lease is not placed on once it is locked", async () => {
+  const isCandidate = (id: string) =>
+    database.db.transaction(async (tx) => (await lockCandidate(tx, id)) !== undefined);
+  expect([await isCandidate("alive"), await isCandidate("overdue")]).toEqual([true, false]);
+  for (const change of [{ draining: true }, { draining: false, closed_by: "memory" }]) {
+    await database.db.sql.updateTable("worker_leases").set(change).where("worker_id", "=", "alive").execute();
+    expect(await isCandidate("alive")).toBe(false);
+  }
 });

@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertUser } from "../../../src/accounts/users.ts";
-import { beginEnrolment, endEnrolment, takeCounter } from "../../../src/auth/mfa/store.ts";
+import {
+  beginEnrolment,
+  countRecoveryCodes,
+  endEnrolment,
+  removeFactor,
+  replaceRecoveryCodes,
+  takeCounter,
+  useRecoveryCode,
+} from "../../../src/auth/mfa/store.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { createIds } from "../../../src/platform/ids.ts";
 import { startTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -28,7 +36,7 @@ async function enrolling() {
   const take = (counter: number) => database.db.transaction((tx) => takeCounter(tx, userId, counter));
   const user = { id: userId, email: `${userId}@example.com`, name: "Ada", passwordHash: null, createdAt: now };
   await database.db.transaction((tx) => insertUser(tx, user));
-  return { begin, end, take };
+  return { userId, begin, end, take };
 }
 
 test("an enrolment ends once, with the seed of its last start", async () => {
@@ -42,4 +50,21 @@ test("a used time step of one user does not change that of another", async () =>
   const [ada, eve] = [await enrolling(), await enrolling()];
   for (const { begin, end } of [ada, eve]) expect(await end((await begin()).seed)).toBe(true);
   expect([await ada.take(101), await ada.take(101), await eve.take(101)]).toEqual([true, false, true]);
+});
+
+test("the recovery codes of one user are not those of another", async () => {
+  const [ada, eve] = [await enrolling(), await enrolling()];
+  const { db } = database;
+  const hashes = (first: number) => [Buffer.alloc(32, first), Buffer.alloc(32, first + 1)];
+  const use = (userId: string, hash: number) =>
+    db.transaction((tx) => useRecoveryCode(tx, userId, Buffer.alloc(32, hash)));
+  const left = async () => [await countRecoveryCodes(db, ada.userId), await countRecoveryCodes(db, eve.userId)];
+  for (const { begin, end } of [ada, eve]) await end((await begin()).seed);
+  await db.transaction((tx) => replaceRecoveryCodes(tx, ada.userId, hashes(1)));
+  await db.transaction((tx) => replaceRecoveryCodes(tx, eve.userId, hashes(3)));
+  expect(await left()).toEqual([2, 2]);
+  expect([await use(ada.userId, 3), await use(eve.userId, 3)]).toEqual([false, true]);
+  expect(await left()).toEqual([2, 1]);
+  await db.transaction((tx) => removeFactor(tx, ada.userId));
+  expect(await left()).toEqual([0, 1]);
 });
