@@ -2,7 +2,14 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
 import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
-import { lockCandidate, recentlyLost, recordIdleSweep } from "../../src/fleet/store.ts";
+import {
+  countLaunchers,
+  countSlots,
+  lockCandidate,
+  markLostWorkers,
+  recentlyLost,
+  recordIdleSweep,
+} from "../../src/fleet/store.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -140,4 +147,11 @@ test("a worker that drains, is closed or has no lease is not placed on once it i
     await database.db.sql.updateTable("worker_leases").set(change).where("worker_id", "=", "alive").execute();
     expect(await isCandidate("alive")).toBe(false);
   }
+});
+
+test("a worker is marked as lost once, and its slots do not count", async () => {
+  const mark = () => database.db.transaction(markLostWorkers);
+  expect(await countSlots(database.db)).toEqual({ held: 0, free: 1, closed: 0 });
+  expect(await countLaunchers(database.db)).toMatchObject({ workers: 1, failing: 0 });
+  expect([await mark(), await mark()]).toEqual([["overdue"], []]);
 });
