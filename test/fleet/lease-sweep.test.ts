@@ -154,4 +154,7 @@ test("a worker is marked as lost once, and its slots do not count", async () => 
   expect(await countSlots(database.db)).toEqual({ held: 0, free: 1, closed: 0 });
   expect(await countLaunchers(database.db)).toMatchObject({ workers: 1, failing: 0 });
   expect([await mark(), await mark()]).toEqual([["overdue"], []]);
+  await database.db.sql.updateTable("worker_leases").set({ draining: true }).execute();
+  expect(await countSlots(database.db)).toEqual({ held: 0, free: 0, closed: 1 });
+  expect(await countLaunchers(database.db)).toMatchObject({ workers: 0 });
 });
