@@ -5,7 +5,7 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog, type EventLog } from "../../src/events/event-log.ts";
-import { insertEvent, readEvents, readLastNumber } from "../../src/events/store.ts";
+import { insertEvent, listEvents, readEvents, readLastNumber } from "../../src/events/store.ts";
 import { AgentSessionTurnEndedEventSchema, TurnStatus } from "../../src/gen/pilothouse/v1/agent_turn_pb.ts";
 import { CryptoOrderPaidEventSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 import {
@@ -188,6 +188,9 @@ test("delivers each event to one consumer at a time, once, and again after a fai
   await expect(take(true)).rejects.toThrow("not today");
   expect([await take(), await take(), await take()]).toEqual([all.length - 2, 2, 0]);
   expect(taken).toEqual(all);
+  expect(await events.consume("another consumer", all.length, async () => undefined)).toBe(all.length);
+  expect(await events.consume("a third consumer", 1, async () => undefined)).toBe(1);
+  expect(await events.consume("another consumer", 1, async () => undefined)).toBe(0);
 });
 
 test("deletes events after 30 days in bounded batches and keeps the positions of consumers", async () => {
@@ -278,4 +281,13 @@ test("writes times, messages and lists in a payload and omits an unspecified enu
       },
     },
   ]);
+});
+
+test("lists numbered events only", async () => {
+  const listed = await database.db.transaction(async (tx) => {
+    await append(tx, "unnumbered");
+    const query = { accountId, types: ["session.live"], subject: "unnumbered", before: undefined, limit: 1 };
+    return listEvents(tx, query);
+  });
+  expect(listed).toEqual([]);
 });
