@@ -22,8 +22,8 @@ async function findByDns(name: string): Promise<readonly string[]> {
 }
 
 /**
- * Returns the current addresses of the control processes in CONTROL. A DNS name is replaced by all its addresses.
- * Rejects if a lookup fails or no address is found.
+ * Returns the current addresses of the control processes in CONTROL. A DNS name is replaced by all its addresses, or
+ * skipped if it is not found in time. Rejects if no address is found.
  */
 export async function findControlProcesses(
   entries: readonly string[],
