@@ -4,8 +4,8 @@ import { insertAccount } from "../../src/accounts/store.ts";
 import { lockIncarnation, releaseAllSlots, releaseLostSlots, releaseSlots } from "../../src/fleet/store.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
-import { insertSession } from "../../src/sessions/store.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { insertSessionRow } from "../support/session-rows.ts";
 
 const ids = createIds(systemClock);
 const accountId = ids.next("acc");
@@ -20,29 +20,10 @@ afterAll(() => database[Symbol.asyncDispose]());
 const names: Record<string, string> = {};
 
 /** Inserts a session that holds a slot. */
-async function insertHolder(name: string, workerId: string, status: "live" | "destroyed" | "errored"): Promise<void> {
+function insertHolder(name: string, workerId: string, status: "live" | "destroyed" | "errored"): Promise<void> {
   const id = ids.next("ses");
   names[id] = name;
-  const limits = { timeoutSeconds: 60, idleTimeoutSeconds: 60 };
-  const viewport = { width: 1, height: 1, deviceScaleFactor: 1 };
-  const defaults = { profileId: undefined, locale: undefined, timezone: undefined };
-  const browser = {
-    archetype: "desktop-chrome",
-    runtime: "chromium",
-    viewport,
-    labels: {},
-    options: {},
-    logs: "off",
-  } as const;
-  await database.db.transaction(async (tx) => {
-    await insertSession(tx, { id, accountId, tier: "free", workerId, ...browser, ...defaults, ...limits });
-    const end = status !== "live" && { ended_at: sql<Date>`now()`, ended_reason: "destroyed" as const };
-    await tx.sql
-      .updateTable("sessions")
-      .set({ status, ...end })
-      .where("id", "=", id)
-      .execute();
-  });
+  return insertSessionRow(database.db, { id, accountId, workerId, status });
 }
 
 /** Names of the sessions that hold a slot. */
