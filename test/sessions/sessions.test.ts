@@ -389,10 +389,15 @@ test("applies a worker's event once, and ignores those of other placements", asy
     sequence: 1n,
     event: { case: "challengeSeen", value: { challenge: "turnstile", url: "https://example.com/", paused: true } },
   } as const;
+  const state = () =>
+    app.db.sql.selectFrom("sessions").select(["status", "pause_reason"]).where("id", "=", sessionId).executeTakeFirst();
   await worker.report({ ...seen, placementEpoch: 7n });
+  expect(await state()).toEqual({ status: "live", pause_reason: null });
   await worker.report(seen);
+  expect(await state()).toEqual({ status: "paused", pause_reason: "turnstile" });
   await worker.report(seen, { ...seen, sequence: 2n, event: { case: "challengeGone", value: {} } });
   await worker.report(seen);
+  expect(await state()).toEqual({ status: "live", pause_reason: null });
   const ended = { reason: SessionEndedReason.IDLE, detail: "" };
   const end = { sessionId, placementEpoch: 1n, sequence: 3n, event: { case: "ended", value: ended } } as const;
   await worker.report(end, end);
