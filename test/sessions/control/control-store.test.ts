@@ -2,7 +2,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../../src/accounts/store.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { createIds } from "../../../src/platform/ids.ts";
-import { findControl, lockControl, lockLapsed, writeControl } from "../../../src/sessions/control/store.ts";
+import {
+  findControl,
+  lockControl,
+  lockLapsed,
+  renewControl,
+  writeControl,
+} from "../../../src/sessions/control/store.ts";
 import { startTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { insertSessionRow } from "../../support/session-rows.ts";
 
@@ -41,4 +47,20 @@ test("control is found by session and account, and lapses in sessions that have 
   }
   const rows = await database.db.transaction((tx) => lockLapsed(tx, now));
   expect(rows.map(({ id }) => id)).toEqual([lapsed]);
+});
+
+test("a heartbeat renews control of its holder only", async () => {
+  const id = await insert("live", 1_000);
+  const renew = (clientId: string) =>
+    renewControl(
+      database.db,
+      { sessionId: id, clientId, heartbeatAt: now, inputAt: now },
+      { heartbeat: 30_000, input: 300_000 },
+    );
+  const left = async () =>
+    ((await findControl(database.db, id, accountId))?.control_lapses_at?.getTime() ?? 0) - now.getTime();
+  await renew("another viewer");
+  expect(await left()).toBe(1_000);
+  await renew("viewer");
+  expect(await left()).toBe(30_000);
 });
