@@ -1,6 +1,12 @@
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { deleteJobs, findOldestUnclaimed } from "../../src/jobs/store.ts";
+import {
+  claimNamedQueues,
+  deleteJobs,
+  deleteOldDeadLetters,
+  findOldestUnclaimed,
+  renewLeases,
+} from "../../src/jobs/store.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const now = new Date("2026-11-24T12:00:00Z");
@@ -51,4 +57,35 @@ test("the oldest due queue is neither failing nor behind a running queue of its 
   expect(await oldest()).toBeUndefined();
   await insertQueue("due", "waiting", { due: minutesAgo(5) });
   expect(await oldest()).toEqual(minutesAgo(5));
+});
+
+test("a lease lasts for its milliseconds from the claim or the last renewal", async () => {
+  const { db } = database;
+  await insertQueue("leased", "a");
+  const terms = { kind: "leased", now, queues: ["a"], limit: 1, gateway: 0 };
+  const [queue] = await claimNamedQueues(db, { ...terms, leaseMs: 60_000 });
+  const left = async () => {
+    const { rows } = await sql<{ seconds: number }>`
+      select extract(epoch from leased_until - app_now())::float as seconds from job_queues where kind = 'leased'`.execute(
+      db.sql,
+    );
+    return rows[0]?.seconds;
+  };
+  expect(await left()).toBeGreaterThan(30);
+  expect(await left()).toBeLessThanOrEqual(60);
+  expect(await renewLeases(db, [queue?.claim ?? "", "0"], 600_000)).toEqual([queue?.claim]);
+  expect(await left()).toBeGreaterThan(300);
+  expect(await left()).toBeLessThanOrEqual(600);
+});
+
+test("a dead letter is kept for 30 days", async () => {
+  const died = (kind: string, queue: string, days: number) =>
+    sql`insert into jobs (kind, queue, data, due_at, dead_at)
+      values (${kind}, ${queue}, '{}', ${now}, ${minutesAgo(days * 1_440)})`.execute(database.db.sql);
+  await died("dead", "old", 30.01);
+  await died("dead", "young", 29.99);
+  await died("another", "old", 30.01);
+  expect(await deleteOldDeadLetters(database.db, "dead", now, 10)).toBe(1);
+  const left = await database.db.sql.selectFrom("jobs").select("queue").where("kind", "=", "dead").execute();
+  expect(left).toEqual([{ queue: "young" }]);
 });
