@@ -11,6 +11,7 @@ import {
   UpdateProfileRequestSchema,
 } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { CreateSessionRequestSchema, DestroySessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
 import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
 import { type FakeWorker, requestOf } from "../support/fake-worker.ts";
@@ -292,6 +293,21 @@ test("rejects a save when the profile has a newer version than the session resto
   expect((await get(call, id)).sizeBytes).toBe(1_000n);
   const stores = db.sql.selectFrom("profile_stores").select("id").where("profile_id", "=", id);
   await expect.poll(() => stores.execute(), { timeout: 20_000 }).toHaveLength(1);
+});
+
+test.each([
+  ["an empty store", async () => undefined, "the worker sent an empty store"],
+  ["nothing to save", () => Promise.reject(fail("not-found", {}, { detail: "it has gone" })), "it has gone"],
+])("a save fails at once if the worker has %s", async (_, pack, detail) => {
+  const call = await running.caller();
+  const { id } = await createProfile(call);
+  const { id: session } = await launch(call, id);
+  [storeSize, packing] = [0, pack()];
+  packing.catch(() => undefined);
+  await destroy(call, session);
+  const last = () => eventsOf(session).then((all) => all.at(-1));
+  await expect.poll(last, { timeout: 10_000 }).toMatchObject({ type: "session.profile_save_failed", data: { detail } });
+  packing = Promise.resolve();
 });
 
 test("reports once that a worker could not save, and releases the profile", async () => {

@@ -61,8 +61,12 @@ test("a profile is held by its own session, and after the session's end for a li
   const [own, other] = [await insertProfile(), await insertProfile()];
   const [session, foreign] = [await use(own), await use(other)];
   expect([await holderOf(own), await holderOf(other)]).toEqual([session, foreign]);
+  const before = Date.now();
   await end(session, minute, minute);
-  expect(await holderOf(own)).toBe(session);
+  const holder = await database.db.transaction((tx) => findHolder(tx, own));
+  expect(holder?.session_id).toBe(session);
+  expect((holder?.held_until?.getTime() ?? 0) - before).toBeGreaterThan(minute / 2);
+  expect((holder?.held_until?.getTime() ?? 0) - before).toBeLessThan(5 * minute);
   await end(session, -1, minute);
   expect([await holderOf(own), await holderOf(other)]).toEqual([undefined, foreign]);
 });
