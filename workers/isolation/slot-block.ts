@@ -97,7 +97,8 @@ export async function acquireBlock({
       acquired = makeBlock({ ...location, scratch, storage });
     } else release();
   }
-  if (!acquired) throw new Error(`all ${maxBlocks} blocks of slots in ${base} are taken by other workers or cannot be cleared`);
+  if (!acquired)
+    throw new Error(`all ${maxBlocks} blocks of slots in ${base} are taken by other workers or cannot be cleared`);
   return acquired;
 }
 
