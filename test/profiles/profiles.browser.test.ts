@@ -297,7 +297,11 @@ test("rejects a save when the profile has a newer version than the session resto
 
 test.each([
   ["an empty store", async () => undefined, "the worker sent an empty store"],
-  ["nothing to save", () => Promise.reject(fail("not-found", {}, { detail: "it has gone" })), "it has gone"],
+  [
+    "nothing to save",
+    () => Promise.reject(fail("not-found", {}, { detail: "the profile is missing" })),
+    "the profile is missing",
+  ],
 ])("a save fails at once if the worker has %s", async (_, pack, detail) => {
   const call = await running.caller();
   const { id } = await createProfile(call);

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { LaunchRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { BlockKind, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { LaunchFailure } from "../../workers/isolation/browser-process.ts";
 import type { BrowserPool } from "../../workers/pool/browser-pool.ts";
@@ -12,8 +12,8 @@ const context = { sessionId: "ses_1", placementEpoch: 1n, timeoutMs: 0 } as Para
 const plan = { runtime: "headless-shell", archetype: "desktop-chrome", viewport: { width: 800, height: 600 } };
 const request = create(LaunchRequestSchema, { plan });
 
-/** Creates the sessions of a worker whose browsers come from a function. */
-function tableWith(take: BrowserPool["take"]): SessionTable {
+/** Creates the sessions of a worker with a launch function. */
+function tableWith(take: BrowserPool["take"], onRoom = () => undefined): SessionTable {
   const browsers = { take, free: 1, launchFails: false } as BrowserPool;
   const runtimes: SessionTableOptions["runtimes"] = new Map([["headless-shell", 143]]);
   const watchdog = { watch: () => undefined } as unknown as SessionTableOptions["watchdog"];
@@ -25,7 +25,7 @@ function tableWith(take: BrowserPool["take"]): SessionTable {
     showRemedy: false,
     log: silentLog,
     onEvent: ignore,
-    onRoom: ignore,
+    onRoom,
   });
 }
 
@@ -60,10 +60,20 @@ test("a browser that cannot be used is disposed of, and holds its slot until the
     disposals += 1;
     return promise;
   };
-  const table = tableWith(async () => ({ dispose }) as never);
+  const onRoom = vi.fn();
+  const table = tableWith(async () => ({ dispose }) as never, onRoom);
   await expect(table.create(context, create(LaunchRequestSchema, { plan, egressAllow: ["a:1"] }))).rejects.toThrow();
   expect([disposals, table.running, table.held.length]).toEqual([1, [], 1]);
   resolve();
+  expect(onRoom).not.toHaveBeenCalled();
   await table.endAll(SessionEndedReason.DESTROYED);
   expect(table.held).toEqual([]);
+  await expect.poll(() => onRoom.mock.calls).toHaveLength(1);
+});
+
+test("a session that needs a missing list of hosts is refused", async () => {
+  const table = tableWith(() => Promise.reject(new Error("launched")));
+  const blocking = create(LaunchRequestSchema, { plan: { ...plan, block: { kinds: [BlockKind.ADS] } } });
+  const detail = "this worker has no list of ads: the operator can add one with BLOCK_LISTS";
+  await expect(table.create(context, blocking)).rejects.toMatchObject({ slug: "driver-not-integrated", detail });
 });
