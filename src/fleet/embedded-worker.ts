@@ -48,7 +48,7 @@ export interface EmbeddedWorkerOptions {
   readonly heartbeats: () => number;
   /** Milliseconds without a heartbeat after which the worker counts as dead: the duration of its lease. */
   readonly leaseMs: number;
-  /** Called before a restart if the worker died by itself, even while no control process was running. */
+  /** Called before the restart of a worker that exited unexpectedly, even if no control process was running then. */
   readonly onDeath: () => void | Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
