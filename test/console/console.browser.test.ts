@@ -493,8 +493,11 @@ test("a session of a program appears on the home page, which sends no requests w
   await tab.goto(`${new URL(page.url()).origin}/console/`);
   const running = tab.getByRole("main").getByRole("listitem");
   await running.filter({ hasText: "Checkout test" }).locator("img").waitFor();
-  // The first read, and that of the resync.
-  await expect.poll(() => requests.filter((path) => path.endsWith(".SessionService/List")).length).toBe(2);
+  // Each query is read at the start and by the resync.
+  const reads = ["AccountService/GetMe", "ApiKeyService/List", "SessionService/List"];
+  await expect
+    .poll(() => requests.filter((path) => reads.includes(path.split(".v1.")[1] ?? "")).sort())
+    .toEqual(reads.flatMap((read) => [`/pilothouse.v1.${read}`, `/pilothouse.v1.${read}`]));
   requests.length = 0;
   await tab.clock.fastForward(60_000);
   // A request that a timer had started would be before this one.
