@@ -12,7 +12,7 @@ import { ownLabel } from "./session-tools.ts";
 import { defineTool, progressOutput, sessionId, type ToolContext, type ToolResult, text } from "./tool.ts";
 
 /** Maximum milliseconds that a tool call waits for a turn, an extraction, a page or a person. */
-export const longestTurnWait = 40_000;
+export const maxTurnWaitMs = 40_000;
 
 /** Maximum bytes of a turn's text, and maximum characters of its output as JSON, in a tool result. */
 const longestAnswer = 24_000;
@@ -71,7 +71,7 @@ async function findAgent({ call }: ToolContext, id: string): Promise<AgentSessio
 /** Waits up to 40 s for a turn to end. Cancels the turn if the client disconnects while waiting. */
 async function waitFor(context: ToolContext, agentId: string, turnId: string): Promise<ToolResult> {
   try {
-    const request = { id: agentId, turnId, waitMs: longestTurnWait };
+    const request = { id: agentId, turnId, waitMs: maxTurnWaitMs };
     return describeTurn(agentId, await context.call(AgentTurnService.method.getTurn, request));
   } finally {
     if (context.closed.aborted)

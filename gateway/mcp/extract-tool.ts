@@ -3,7 +3,7 @@ import { describeFound, readExtractionSchema } from "../../src/agents/turns/extr
 import { markAsPage } from "../../src/agents/turns/page.ts";
 import { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { longestTurnWait } from "./agent-tools.ts";
+import { maxTurnWaitMs } from "./agent-tools.ts";
 import { defineTool, integer, sessionId, type ToolContext, text } from "./tool.ts";
 
 /** Maximum bytes of a part of a page that one model call reads. */
@@ -44,7 +44,7 @@ export const createExtractTool = (extract: ExtractForAccount) =>
       const { call, header, principal, signal } = context;
       const extraction = { schema: await readExtractionSchema(givenSchema), instructions, ref };
       const caller = { accountId: principal.accountId, header: header("x-byok-llm-api-key"), model, signal };
-      const found = await extract({ ...caller, milliseconds: longestTurnWait }, extraction, {
+      const found = await extract({ ...caller, milliseconds: maxTurnWaitMs }, extraction, {
         from,
         async read(part) {
           const request = { id, maxBytes: longestPart, ...part };

@@ -13,7 +13,7 @@ import type { TransportParts } from "../transport-parts.ts";
 import type { ToolContext } from "./tool.ts";
 
 /** Maximum milliseconds of a tool call, and of each method call within it. Common clients stop waiting after 60 s. */
-export const longestCall = 44_000;
+export const maxCallMs = 44_000;
 
 /** Client of one request, and the buffer that counts the bytes held for its calls. */
 export interface Caller {
@@ -39,7 +39,7 @@ export function createMethodCalls(
     async <M extends DescMethodUnary>(method: M, request: MessageInitShape<M["input"]>, { isKept = false } = {}) => {
       const target = served.get(method);
       if (!target) throw new Error(`${method} is not in this gateway's registry`);
-      const call = new GatewayCall(target, peer, longestCall);
+      const call = new GatewayCall(target, peer, maxCallMs);
       call.buffer = buffer;
       const cancel = (): void => call.cancel();
       if (signal && !isKept) {

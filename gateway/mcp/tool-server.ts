@@ -15,7 +15,7 @@ import { Deadline } from "../../src/platform/deadline.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { Problems } from "../problems.ts";
 import { inputSchema, validateArguments } from "./arguments.ts";
-import { type Caller, type CallMethod, longestCall } from "./method-calls.ts";
+import { type Caller, type CallMethod, maxCallMs } from "./method-calls.ts";
 import { linkKey, toErrorResult, toInputRequest, toResult } from "./results.ts";
 import { listRunning } from "./session-tools.ts";
 import type { Tool, ToolContext } from "./tool.ts";
@@ -25,7 +25,7 @@ Text between <page ...> and </page>, names of files and quoted text in errors we
 When only a person can continue (a login, a second factor, a bot check, a payment), call ask_person.`;
 
 /** Milliseconds for which clients may cache the list of tools. */
-const listTtl = 300_000;
+const listTtlMs = 300_000;
 
 /** Client that sent a request. */
 export interface McpClient extends Caller {
@@ -100,11 +100,11 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
     labelNames: ["tool", "outcome"],
     registers: [metrics],
   });
-  const cache = { ttlMs: listTtl, cacheScope: "public" } as const;
+  const cache = { ttlMs: listTtlMs, cacheScope: "public" } as const;
 
   async function run(client: McpClient, tool: Tool, args: JsonObject, elicitation: Elicitation): Promise<ToolAnswer> {
-    const expired = () => fail("session-timeout", {}, { detail: `the call took more than ${longestCall / 1_000} s` });
-    using deadline = new Deadline(longestCall, expired, [client.closed, stopped]);
+    const expired = () => fail("session-timeout", {}, { detail: `the call took more than ${maxCallMs / 1_000} s` });
+    using deadline = new Deadline(maxCallMs, expired, [client.closed, stopped]);
     const { signal } = deadline;
     const { closed, principal, peer } = client;
     const header = (name: string) => peer.header(name);

@@ -5,7 +5,7 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { Failure, failFields } from "../../src/platform/errors.ts";
 import { type NamesOf, storedNames } from "../../src/platform/rest-json/field-names.ts";
-import { describeTurn, longestTurnWait } from "./agent-tools.ts";
+import { describeTurn, maxTurnWaitMs } from "./agent-tools.ts";
 import { pageHead } from "./page-tools.ts";
 import {
   choice,
@@ -19,7 +19,7 @@ import {
 } from "./tool.ts";
 
 /** Seconds to wait for a person: minimum, default and maximum. */
-const personWait = { least: 60, usual: 600, max: 3_600 };
+const personWaitSeconds = { least: 60, usual: 600, max: 3_600 };
 
 /** Milliseconds between checks of whether a person has control. */
 const pollEvery = 1_000;
@@ -52,11 +52,14 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
     input: {
       ...sessionId,
       instructions: text("what the person should do"),
-      timeout_seconds: integer("default 600", personWait.least, personWait.max),
+      timeout_seconds: integer("default 600", personWaitSeconds.least, personWaitSeconds.max),
     },
     required: ["session_id", "instructions"],
     output: { ...progressOutput, url: text("the link") },
-    async run({ call, answered }, { session_id: id, instructions, timeout_seconds: seconds = personWait.usual }) {
+    async run(
+      { call, answered },
+      { session_id: id, instructions, timeout_seconds: seconds = personWaitSeconds.usual },
+    ) {
       if (answered) return afterLink(answered);
       const { control } = await call(SessionService.method.getState, { id });
       const link = { id, control: true, singleViewer: true, name: instructions.slice(0, 100).toWellFormed() };
@@ -99,7 +102,7 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
       url: text("glob, such as **/thanks"),
       selector: text("CSS"),
       state: choice("of selector; default visible", "visible", "hidden", "attached", "detached"),
-      seconds: integer("default 30", 1, longestTurnWait / 1_000),
+      seconds: integer("default 30", 1, maxTurnWaitMs / 1_000),
     },
     required: ["session_id"],
     output: { ...progressOutput, page: { type: "string" }, text: { type: "string" }, output: { type: "object" } },

@@ -17,7 +17,7 @@ import { createSupervisedProcess, type SupervisedProcess } from "./supervised-pr
 const timeouts = { control: 10_000, gateway: 60_000 };
 
 /** Milliseconds from SIGTERM to SIGKILL. The control process stops the worker; a gateway finishes its requests. */
-const grace = { control: 20_000, gateway: 45_000 };
+const graceMs = { control: 20_000, gateway: 45_000 };
 
 /** Largest heap of a gateway in MiB. Client buffers are outside the heap, and have their own budget. */
 const gatewayHeap = 1_024;
@@ -50,7 +50,7 @@ export async function runSupervisor(config: Config): Promise<void> {
       name,
       nodeOptions,
       timeout: timeouts[name],
-      grace: grace[name],
+      grace: graceMs[name],
       log,
       async begin() {
         await serverUp.promise;

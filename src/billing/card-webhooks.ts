@@ -6,7 +6,7 @@ import type { CardProcessor, ProcessorWebhook } from "./processors.ts";
 import { findOwner, saveProcessorWebhook } from "./store.ts";
 
 /** Maximum age of a signature in seconds. */
-const tolerance = 300;
+const toleranceSeconds = 300;
 
 /** Maximum characters of an identifier in a webhook. */
 const longestId = 255;
@@ -25,7 +25,7 @@ function verifyEvent(card: CardProcessor, { headers, body }: ProcessorWebhook, n
   const signature = headers["stripe-signature"];
   if (typeof signature !== "string") return undefined;
   try {
-    return card.client.webhooks.constructEvent(body, signature, card.webhookSecret, tolerance, undefined, now);
+    return card.client.webhooks.constructEvent(body, signature, card.webhookSecret, toleranceSeconds, undefined, now);
   } catch {
     return undefined;
   }

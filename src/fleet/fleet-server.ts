@@ -29,7 +29,7 @@ export interface FleetServerOptions {
 }
 
 /** Maximum milliseconds to wait for running calls at shutdown. */
-const drainTime = 2_000;
+const drainMs = 2_000;
 
 /** Creates the server without listening. */
 export function createFleetServer({ listen, tls, registry, log }: FleetServerOptions): FleetServer {
@@ -65,6 +65,6 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       port = await listenGrpc(server, listen, fleetServerCredentials(tls, log));
       if (path !== undefined) await chmod(path, 0o600);
     },
-    stop: () => stopGrpcServer(server, drainTime),
+    stop: () => stopGrpcServer(server, drainMs),
   };
 }

@@ -28,7 +28,7 @@ import { createWorkerHeartbeats, type HeartbeatCaller } from "./worker-heartbeat
 import { applyReport } from "./worker-reports.ts";
 
 /** Milliseconds for which an inactive worker stays cached. */
-const callerKept = 600_000;
+const callerKeptFor = 600_000;
 
 /** Handles registrations, heartbeats, reports, session logs and spans of workers. */
 export interface WorkerRegistry {
@@ -65,7 +65,7 @@ const readHost = (metadata: Metadata): string => readText(metadata, fleetMetadat
 export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
   const { db, clock, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);
-  const callers = new IdleMap<string, Caller>(callerKept, parts);
+  const callers = new IdleMap<string, Caller>(callerKeptFor, parts);
   const storeHeartbeat = createWorkerHeartbeats(parts);
   let heartbeats = 0;
 

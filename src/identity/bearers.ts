@@ -12,7 +12,7 @@ import { type BearerState, createBearerWatch } from "./bearer-watch.ts";
 /** Milliseconds; see `FreshCacheOptions`. */
 const freshFor = 5_000;
 const staleFor = 60_000;
-const maxWait = 300;
+const maxWaitMs = 300;
 
 /** Maximum number of cached credentials: 5 MB at about 500 bytes each. */
 const cacheCapacity = 10_000;
@@ -95,7 +95,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     isUnavailable: isDatabaseUnavailable,
     freshFor,
     staleFor,
-    maxWait,
+    maxWait: maxWaitMs,
     capacity: cacheCapacity,
     clock,
   });

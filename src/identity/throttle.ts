@@ -3,7 +3,7 @@ import { fail } from "../platform/errors.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 
 /** Milliseconds in which attempts are counted. */
-const window = 3_600_000;
+const windowMs = 3_600_000;
 
 /** Maximum number of attempts per hour, counted by name. */
 export interface Throttle {
@@ -35,9 +35,9 @@ export interface Throttles {
 export function createThrottles({ db, clock }: Pick<PlatformParts, "db" | "clock">): Throttles {
   async function countBy({ name, limit }: Throttle, now: number): Promise<boolean> {
     const at = new Date(now);
-    const since = new Date(now - window);
+    const since = new Date(now - windowMs);
     const { rows } = await sql`
-      insert into throttles as b (name, tries, until) values (${name}, array[${at}::timestamptz], ${new Date(now + window)})
+      insert into throttles as b (name, tries, until) values (${name}, array[${at}::timestamptz], ${new Date(now + windowMs)})
       on conflict (name) do update
         set tries = array(select t from unnest(b.tries) t where t > ${since}) || excluded.tries, until = excluded.until
         where (select count(*) from unnest(b.tries) t where t > ${since}) < ${limit}
@@ -57,8 +57,8 @@ export function createThrottles({ db, clock }: Pick<PlatformParts, "db" | "clock
     const now = clock.now();
     const names = throttles.map(({ name }) => name);
     const rows = await db.sql.selectFrom("throttles").select("tries").where("name", "in", names).execute();
-    const waits = rows.map(({ tries: [oldest] }) => (oldest?.getTime() ?? now) + window - now);
-    return Math.max(1, Math.ceil(Math.min(window, ...waits) / 1_000));
+    const waits = rows.map(({ tries: [oldest] }) => (oldest?.getTime() ?? now) + windowMs - now);
+    return Math.max(1, Math.ceil(Math.min(windowMs, ...waits) / 1_000));
   }
 
   return {

@@ -30,9 +30,9 @@ const batch = 8;
 
 /**
  * Claiming among 1,000 due queues takes PostgreSQL 7 ms, and each freed slot triggers a claim. While due queues wait
- * for slots, claiming pauses for `times` the duration of the last claim, at most `max` milliseconds.
+ * for slots, claiming pauses for `times` the duration of the last claim, at most `maxMs` milliseconds.
  */
-const restAfterPoll = { times: 9, max: 100 };
+const pollRest = { times: 9, maxMs: 100 };
 
 /**
  * Milliseconds for which a queue counts as quick after a healthy run. New jobs of a quick queue are claimed by name,
@@ -121,7 +121,7 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
     if (queues.length >= batch) void polling.runNow();
     else if (isShort) {
       const took = performance.now() - sentAt;
-      await sleep(Math.min(restAfterPoll.times * took, restAfterPoll.max), parts.closing);
+      await sleep(Math.min(pollRest.times * took, pollRest.maxMs), parts.closing);
     }
   }
 

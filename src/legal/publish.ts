@@ -13,7 +13,7 @@ import {
 } from "./store.ts";
 
 /** Minimum milliseconds between the e-mail to owners and the effective date of a revision. */
-const notice = 14 * 86_400_000;
+const noticeMs = 14 * 86_400_000;
 
 export interface NewRevision {
   readonly id: string;
@@ -27,7 +27,7 @@ export interface NewRevision {
  * date. Throws a RangeError if the effective date is less than 14 days after publication.
  */
 export async function publishRevision(tx: Tx, { id, url, publishedAt, effectiveAt }: NewRevision): Promise<boolean> {
-  if (effectiveAt.getTime() - publishedAt.getTime() < notice)
+  if (effectiveAt.getTime() - publishedAt.getTime() < noticeMs)
     throw new RangeError("the effective date must be at least 14 days after publication");
   return await insertRevision(tx, { id, url, published_at: publishedAt, effective_at: effectiveAt, told_at: null });
 }
@@ -54,7 +54,7 @@ export function termsMailTask({ db, clock, mailer }: TermsMailParts): DueTask {
 
   async function notifyAll(tx: Tx): Promise<void> {
     const now = clock.now();
-    let soonest = now + notice;
+    let soonest = now + noticeMs;
     for (const revision of await lockUnannounced(tx)) {
       const effectiveAt = Math.max(revision.effective_at.getTime(), soonest);
       // Effective dates must be distinct.

@@ -5,7 +5,7 @@ import { createRepeatedJob } from "../platform/repeated-job.ts";
 import { createStreamSlots, type StreamSlots } from "./stream-slots.ts";
 
 /** Milliseconds after which a slot that is not renewed expires, such as a slot of a dead gateway. */
-const defaultLife = 10_000;
+const defaultLifeMs = 10_000;
 
 /** Renewals within the lifetime of a slot: two may fail. */
 const renewals = 3;
@@ -35,7 +35,11 @@ export interface RedisStreamSlotsOptions extends Pick<PlatformParts, "clock" | "
  * Creates slots shared by all gateways. Slots of a dead gateway expire. While Redis is down, each gateway counts only
  * its own slots, and registers these slots when Redis is up again.
  */
-export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: RedisStreamSlotsOptions): StreamSlots {
+export function createRedisStreamSlots({
+  redis,
+  life = defaultLifeMs,
+  ...parts
+}: RedisStreamSlotsOptions): StreamSlots {
   const local = createStreamSlots();
   const keyOf = (owner: string): string => `pilothouse:seats:${owner}`;
 

@@ -45,7 +45,7 @@ const laterFanOutJob = { kind: "webhook-fan-out" } as const;
 /** Milliseconds for which a burst of deliveries is deferred, so that other deliveries are sent first. */
 const deferFor = 300;
 /** Milliseconds between deferred jobs, to spread their load. */
-const pauseBetween = 20;
+const spreadMs = 20;
 
 /** Events of an account in order, each with its subscribed endpoints. */
 interface AccountEvents {
@@ -115,7 +115,7 @@ export function createLaterFanOut(parts: FanOutParts): JobKind<DeferredEvents> {
     async run({ data }, signal) {
       // Bounds the wait if the clock was set back.
       const wait = Math.min(data.until - parts.clock.now(), deferFor);
-      await sleep(Math.max(wait, pauseBetween), signal);
+      await sleep(Math.max(wait, spreadMs), signal);
       return { write: (tx) => queueAccountEvents(parts, tx, [data]) };
     },
   });

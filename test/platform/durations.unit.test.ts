@@ -8,7 +8,7 @@ const sources = globSync("{src,gateway,workers}/**/*.ts").filter((path) => !path
 const listed = durations.map(([file, name, value, tested]) => ({ file, name, value, tested }));
 
 const lines = (found: readonly { file: string; name: string; value: string }[]): string[] =>
-  found.map(({ file, name, value }) => `${file} ${name} = ${value}`).sort();
+  [...new Set(found.map(({ file, name, value }) => `${file} ${name} = ${value}`))].sort();
 
 test("the table of durations lists each duration of the sources with its value", () => {
   const found = sources.flatMap((file) =>
@@ -40,7 +40,10 @@ test.each([
   ],
   ["const failing = { forMs: hour, count: 5 };", ["failing.forMs = hour"]],
   ["const waitFor = (ms: number) => ms; const runtimes = [1];", []],
-  ["function run() { const leftMs = 5; }", []],
+  ["function run() { const leftMs = 5; wait({ timeout: 2 * second }); }", ["leftMs = 5", "timeout = 2 * second"]],
+  ["function run(seconds) { const leftMs = seconds * 1_000, otherMs = at - now; }", []],
+  ["const old = sql`x < now() - interval '30 days' + n * interval '1 hour'`;", ["sql = interval '30 days'"]],
+  ["const names = { setTimeouts: 1, 'session-timeout': { status: 504 }, isAfter: 3 };", []],
 ])("the durations of `%s` are %j", (source, expected) => {
   expect(findDurations(source).map(({ name, value }) => `${name} = ${value}`)).toEqual(expected);
 });

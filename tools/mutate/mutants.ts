@@ -1,4 +1,4 @@
-import { findDurations, parseSource, type SourceRange, textOf } from "./source.ts";
+import { findDurations, parseSource, type SourceRange, sqlIntervals, textOf } from "./source.ts";
 
 /** A small change of a source. */
 export interface Mutant {
@@ -20,7 +20,6 @@ const oneLine = (text: string): string => text.replace(/\s+/g, " ").slice(0, 100
 
 /** An SQL condition that lies in one piece of the template. */
 const sqlCondition = /\b(and\s+)([\w.$]+ (?:=|<>) (?:[\w.$]+|any\([\w$]+\)))(?=\s|\)|$)/g;
-const sqlInterval = /interval '(\d+) (\w+)'/g;
 
 function* editsOf(source: Buffer): Generator<Edit> {
   for (const node of parseSource(source.toString()).all) {
@@ -38,7 +37,7 @@ function* editsOf(source: Buffer): Generator<Edit> {
     if (node.type === "TemplateElement") yield* editsOfSql(textOf(source, node), node.start);
   }
   for (const { name, value, start, end } of findDurations(source.toString())) {
-    if (!/^[\d_]|^\w+$/.test(value)) continue;
+    if (name === "sql" || !/^[\d_]|^\w+$/.test(value)) continue;
     for (const factor of [10, 0.1])
       yield { start, end, kind: "duration", change: `${name} x ${factor}`, text: `((${value}) * ${factor})` };
   }
@@ -55,7 +54,7 @@ function* editsOfSql(sql: string, from: number): Generator<Edit> {
     const text = `${and}(${condition} or true)`;
     yield { ...rangeOf(index, all.length), kind: "and", change: `without ${all}`, text };
   }
-  for (const { 0: all, 1: count, 2: unit, index } of sql.matchAll(sqlInterval))
+  for (const { 0: all, 1: count, 2: unit, index } of sql.matchAll(sqlIntervals))
     for (const factor of [10, 0.1]) {
       const text = `interval '${Number(count) * factor} ${unit}'`;
       yield { ...rangeOf(index, all.length), kind: "duration", change: `${all} x ${factor}`, text };

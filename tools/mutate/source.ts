@@ -60,43 +60,67 @@ export function parseSource(text: string): { readonly body: readonly SyntaxNode[
 /** Returns the text of a range. */
 export const textOf = (source: Buffer, { start, end }: SourceRange): string => source.subarray(start, end).toString();
 
-const namesDuration = (name: string): boolean => /(Ms|For|Every)$/.test(name);
+const durationName =
+  /^(?=[a-z])(?!(is|set)[A-Z])[\w.]*(Ms|_ms|For|[eE]very|Within|After|Gap|Pause|keptDays|[dD]elays?|[sS]econds|[tT]imeouts?|schedule)$/;
+const groupName = /^((life)?times|timeLimits)$/;
+
+/** Conversions between seconds and milliseconds, and values from elsewhere, are not durations of their own. */
+const isNumber = ({ type }: SyntaxNode, value: string): boolean =>
+  /^(Numeric|Binary|Array)/.test(type) && /[1-9]/.test(value) && !/[*/] 1_000$|\?/.test(value);
 
 /** Unwraps `as const` and `satisfies`. */
 function bare(node: SyntaxNode | undefined): SyntaxNode | undefined {
   return node && /^Ts(Const|As|Satisfies)/.test(node.type) ? bare(node.child("expression")) : node;
 }
 
+/** Number and unit of SQL intervals. Factors such as `3 * interval '1 hour'` have names of their own. */
+export const sqlIntervals = /(?<!\* )interval '(\d+) (\w+)'/g;
+
 /**
- * Returns the duration constants of a module: constants whose names end in `Ms`, `For` or `Every`, and members of
- * objects called `times` or `lifetimes`.
+ * Returns the durations of a module: by the names of constants and properties, or as members of objects called `times`,
+ * `lifetimes` or `timeLimits`. Inside functions, only literal numbers count. SQL intervals are called `sql`.
  */
 export function findDurations(text: string): DurationConstant[] {
   const source = Buffer.from(text);
   const found: DurationConstant[] = [];
+  const { body, all } = parseSource(text);
+
+  function add(name: string, node: SyntaxNode): void {
+    const value = textOf(source, node).replace(/\s+/g, " ");
+    found.push({ name, value, start: node.start, end: node.end });
+  }
 
   function read(name: string, given: SyntaxNode | undefined, counts: boolean): void {
     const node = bare(given);
     if (!node || /Arrow|Function/.test(node.type)) return;
     if (node.type === "ObjectExpression") {
       for (const property of node.children("properties")) readProperty(name, property, counts);
-    } else if (counts) {
-      found.push({ name, value: textOf(source, node).replace(/\s+/g, " "), start: node.start, end: node.end });
-    }
+    } else if (counts && !/^(String|Boolean|Null)Literal$/.test(node.type)) add(name, node);
   }
 
   function readProperty(owner: string, property: SyntaxNode, counts: boolean): void {
     if (property.type !== "KeyValueProperty") return;
     const key = property.child("key")?.value ?? "";
-    read(`${owner}.${key}`, property.child("value"), counts || namesDuration(key));
+    read(`${owner}.${key}`, property.child("value"), counts || durationName.test(key));
   }
 
-  for (const statement of parseSource(text).body) {
+  for (const statement of body) {
     const declaration = statement.type === "ExportDeclaration" ? statement.child("declaration") : statement;
     for (const { child } of declaration?.children("declarations") ?? []) {
       const name = child("id")?.value ?? "";
-      read(name, child("init"), namesDuration(name) || /^(life)?times$/.test(name));
+      read(name, child("init"), durationName.test(name) || groupName.test(name));
     }
+  }
+  const isKnown = (at: number) => found.some(({ start, end }) => start <= at && at < end);
+  for (const { 0: value, index } of text.matchAll(sqlIntervals)) {
+    const start = Buffer.byteLength(text.slice(0, index));
+    if (!isKnown(start)) found.push({ name: "sql", value, start, end: start + Buffer.byteLength(value) });
+  }
+  for (const { child } of all) {
+    const name = (child("key") ?? child("id"))?.value ?? "";
+    const node = bare(child("value") ?? child("init"));
+    if (node && durationName.test(name) && isNumber(node, textOf(source, node)) && !isKnown(node.start))
+      add(name, node);
   }
   return found;
 }

@@ -29,7 +29,7 @@ import { findLinks } from "./html-links.ts";
 /** Maximum milliseconds to wait until the page has loaded and its network and document are idle. */
 const quietWithin = 6_000;
 /** Minimum milliseconds left for reading a page that is never idle. */
-const minReading = 500;
+const minReadingMs = 500;
 /** Share of the remaining time that a format may take, so that a hung page leaves time for the other formats. */
 const formatShare = 0.5;
 
@@ -140,7 +140,7 @@ async function open(scene: FetchScene, url: string): ReturnType<typeof navigate>
  */
 async function settle(scene: FetchScene): Promise<string[]> {
   const { progress, sessionPage } = scene;
-  const timeoutMs = Math.max(1, Math.floor(Math.min(quietWithin, progress.remaining() / 2 - minReading)));
+  const timeoutMs = Math.max(1, Math.floor(Math.min(quietWithin, progress.remaining() / 2 - minReadingMs)));
   using quiet = new CommandProgress(timeoutMs, [progress.signal]);
   const conditions = [
     ["the network was not idle", { case: "networkIdle", value: {} }],

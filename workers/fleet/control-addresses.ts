@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { within } from "../../src/platform/deadline.ts";
 
 /** Lookup timeout in milliseconds. */
-const lookupTime = 1_000;
+const lookupMs = 1_000;
 
 /** Dial address of a control process. */
 export interface ControlAddress {
@@ -38,7 +38,7 @@ async function resolve(entry: string, find: FindAddresses): Promise<ControlAddre
   const [, bracketed, plain = "", port = ""] = /^(?:\[(.+)\]|([^[\]]+)):(\d+)$/.exec(entry) ?? [];
   const name = bracketed ?? plain;
   if (entry.startsWith("unix:") || isIP(name) !== 0) return [{ target: entry }];
-  const addresses = await within(find(name), lookupTime, []);
+  const addresses = await within(find(name), lookupMs, []);
   return addresses.map((address) => ({
     target: isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`,
     name,

@@ -25,7 +25,7 @@ export interface SlotUsage {
 }
 
 /** Number of passes after which unrelated pids are read again, because the kernel reuses pids. */
-const forgetAfter = 10;
+const passesUntilReread = 10;
 
 /** Measures the usage of all slots in one pass over /proc. */
 export class SlotCensus {
@@ -36,7 +36,7 @@ export class SlotCensus {
   /** Returns the usage of each occupant, in input order. */
   count(occupants: readonly Occupant[]): SlotUsage[] {
     this.#counts += 1;
-    const before = this.#counts % forgetAfter === 0 ? new Set<number>() : this.#unrelated;
+    const before = this.#counts % passesUntilReread === 0 ? new Set<number>() : this.#unrelated;
     this.#unrelated = new Set();
     const usages = occupants.map(() => ({ pids: [] as number[], tasks: 0, memoryBytes: 0 }));
     const byUid = indexOf(occupants, ({ uid }) => uid);

@@ -47,7 +47,7 @@ interface TurnJob {
 }
 
 /** Milliseconds until the job of a turn times out. A turn works for at most one day, plus waits for people. */
-const longest = 7 * 86_400_000;
+const maxTurnMs = 7 * 86_400_000;
 
 /** Milliseconds between attempts after an internal failure. Committed steps are not repeated. */
 const schedule = [500, 2_000, 10_000];
@@ -56,7 +56,7 @@ const schedule = [500, 2_000, 10_000];
  * Milliseconds. `every`: between heartbeats of a gateway that holds a turn's key in memory. `lost`: after the last
  * heartbeat, until the key counts as lost.
  */
-const beat = { every: 2_000, lost: 8_000 };
+const heartbeatMs = { period: 2_000, lost: 8_000 };
 
 const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
 
@@ -82,14 +82,14 @@ const keyLost: TurnEnd = {
 
 export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   const { db, clock, log } = parts;
-  const lostBefore = () => new Date(clock.now() - beat.lost);
+  const lostBefore = () => new Date(clock.now() - heartbeatMs.lost);
   const { run, observeAhead, readAhead } = createTurnRunner(parts);
 
   const jobKind = defineJob<TurnJob>({
     kind: "agent_turn",
     width: 1,
     schedule,
-    timeout: longest,
+    timeout: maxTurnMs,
     async run({ data, attempt }, signal) {
       try {
         await inTraceOf(data.traceparent ?? "", "agent turn", {}, () => run(data.turnId, signal));
@@ -104,7 +104,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   /** Runs a turn on this gateway, because the turn's key is only in memory and is not stored with a job. */
   async function runHere(turnId: string, header: string): Promise<void> {
     const beatOnce = () => void recordTurnHeartbeats(db, [turnId], new Date(clock.now())).catch(() => undefined);
-    const stopHeartbeats = clock.every(beat.every, beatOnce);
+    const stopHeartbeats = clock.every(heartbeatMs.period, beatOnce);
     try {
       await inSpan("agent turn", {}, () => run(turnId, new AbortController().signal, header));
     } catch (error) {

@@ -19,7 +19,7 @@ import type { Run, TurnParts } from "./turn-parts.ts";
  * Milliseconds. While a provider is busy or unreachable, calls are retried for at most `total`. The pauses double from
  * `firstPause` to `longestPause`, or longer if the provider requests that.
  */
-const retries = { total: 60_000, firstPause: 500, longestPause: 15_000 };
+const retryMs = { total: 60_000, firstPause: 500, longestPause: 15_000 };
 
 /** A response of the model, to be charged to the turn. */
 export interface ModelResponse extends Extract<ModelAnswer, { readonly text: string }> {
@@ -99,8 +99,8 @@ async function callWithRetries(
   const input = price ? tokensOf([system, tools, messages]) : 0;
   const max = price && costOf({ input, cached: 0, written: input, output: maxResponseTokens }, price);
   const begunAt = performance.now();
-  const deadline = begunAt + retries.total;
-  for (let pause = retries.firstPause; ; pause = Math.min(2 * pause, retries.longestPause)) {
+  const deadline = begunAt + retryMs.total;
+  for (let pause = retryMs.firstPause; ; pause = Math.min(2 * pause, retryMs.longestPause)) {
     const reservation = max === undefined ? undefined : await reserveCost(parts, run, max);
     const answer = await inSpan("chat", chatSpan(question), async (span) => {
       const answered = await sendModelRequest(models, question, run.signal);

@@ -16,7 +16,7 @@ import { noteMisfit, readOutput } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
 /** Seconds to wait for a person: default and maximum. */
-const personWait = { default: 600, max: 3_600 };
+const personWaitSeconds = { default: 600, max: 3_600 };
 
 /** Maximum characters of a text in a tool call. The rest is dropped. */
 const longestText = 32_768;
@@ -152,8 +152,8 @@ function askPerson(parts: TurnParts, run: Run, call: ToolCall): Promise<TurnRow>
   const { events, ids, clock } = parts;
   const input = inputOf(call);
   const instructions = textOf(input, "instructions");
-  const requested = Number(input.timeout_seconds ?? personWait.default);
-  const seconds = requested > 0 ? Math.min(requested, personWait.max) : personWait.default;
+  const requested = Number(input.timeout_seconds ?? personWaitSeconds.default);
+  const seconds = requested > 0 ? Math.min(requested, personWaitSeconds.max) : personWaitSeconds.default;
   return run.write(async (tx, turn) => {
     const now = clock.now();
     const until = now + seconds * 1_000;

@@ -9,7 +9,7 @@ import { factorMail } from "./mfa-mails.ts";
 import { announceRemovals, removalsAreDue, removeFactor, takeDueRemovals } from "./store.ts";
 
 /** Milliseconds between e-mail and removal. In this time, any step-up of the user cancels the removal. */
-const notice = 86_400_000;
+const noticeMs = 86_400_000;
 
 export interface RemovalParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {
   readonly mailer: Mailer;
@@ -49,7 +49,7 @@ export function removalTask(parts: RemovalParts): DueTask {
     async run() {
       const now = clock.now();
       await db.transaction(async (tx) => {
-        for (const userId of await announceRemovals(tx, new Date(now + notice))) await notify(tx, userId);
+        for (const userId of await announceRemovals(tx, new Date(now + noticeMs))) await notify(tx, userId);
         for (const userId of await takeDueRemovals(tx, new Date(now))) await remove(tx, userId);
       });
     },

@@ -34,7 +34,7 @@ import {
 import { counterOfCode, describeSeed, hashRecoveryCode, newRecoveryCodes, newSeed } from "./totp.ts";
 
 /** Milliseconds for which a started enrolment waits for a code. */
-const enrolmentWaits = 600_000;
+const enrolmentMs = 600_000;
 
 /** Maximum failed codes of a user per hour. */
 const maxAttempts = 10;
@@ -112,7 +112,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
         call.audit(tx, { subject: user.id });
       });
       const { secret, url } = describeSeed(seed, user.email);
-      return create(TotpEnrolmentSchema, { secret, otpauthUrl: url, expiresAt: timestampFromMs(now + enrolmentWaits) });
+      return create(TotpEnrolmentSchema, { secret, otpauthUrl: url, expiresAt: timestampFromMs(now + enrolmentMs) });
     },
 
     async confirmTotp(call: Call, { code }: ConfirmTotpRequest) {
@@ -122,8 +122,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const now = clock.now();
       const noEnrolment = () =>
         conflict("no enrolment was started within the last 10 minutes: start one with POST /v1/auth/mfa/totp");
-      if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentWaits)
-        throw noEnrolment();
+      if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentMs) throw noEnrolment();
       return tryCode(user, async (tx) => {
         const seed = sealer.open(sealed, contextOf(user.id));
         const counter = counterOfCode(seed, code, now);

@@ -3,7 +3,7 @@ import { HOTP, Secret, TOTP } from "otpauth";
 import { randomText } from "../../platform/ids.ts";
 
 /** Seconds of a time step: the default of RFC 6238, which all authenticator apps support. */
-const period = 30;
+const periodSeconds = 30;
 /** Digits of a code, which all authenticator apps support. */
 const digits = 6;
 
@@ -22,7 +22,7 @@ function secretOf(seed: Buffer): Secret {
 
 /** Formats a seed for apps: as text to type, and as a URL for a QR code. */
 export function describeSeed(seed: Buffer, email: string): { readonly secret: string; readonly url: string } {
-  const totp = new TOTP({ issuer: "Pilothouse", label: email, secret: secretOf(seed), period, digits });
+  const totp = new TOTP({ issuer: "Pilothouse", label: email, secret: secretOf(seed), period: periodSeconds, digits });
   return { secret: totp.secret.base32, url: totp.toString() };
 }
 
@@ -31,7 +31,7 @@ export function describeSeed(seed: Buffer, email: string): { readonly secret: st
  * if the code is wrong.
  */
 export function counterOfCode(seed: Buffer, code: string, now: number): number | undefined {
-  const counter = Math.floor(now / 1_000 / period);
+  const counter = Math.floor(now / 1_000 / periodSeconds);
   const delta = HOTP.validate({ token: code, secret: secretOf(seed), digits, counter, window: 1 });
   return delta === null ? undefined : counter + delta;
 }

@@ -24,7 +24,7 @@ import { newTokenSecret, writeKeyToken } from "./key-token.ts";
 import { invalidClient, oauthError } from "./oauth-error.ts";
 
 /** Milliseconds for which a token is valid. */
-const lifetime = 900_000;
+const lifetimeMs = 900_000;
 
 /**
  * Maximum failures per hour for each client id and network. Client ids are public, so a limit without the network would
@@ -63,7 +63,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
       throw oauthError("invalid_scope", `the key lacks the scope ${missing}: remove it from scope`);
     const scopes = [...(requested.size > 0 ? requested : principal.scopes)];
     const [id, secret, now] = [ids.next("tok"), newTokenSecret(), clock.now()];
-    const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
+    const ends = Math.min(now + lifetimeMs, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
     const row = { id, key_id: client.id, secret_hash: hashSecret(secret), scopes, expires_at: new Date(ends) };
     await db.transaction(async (tx) => {
       await authorizeGrant(tx, principal, { scopes });

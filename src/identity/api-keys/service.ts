@@ -36,7 +36,7 @@ export interface ApiKeyServiceParts extends Pick<PlatformParts, "db" | "clock"> 
 const defaultPage = 20;
 
 /** Milliseconds for which a rotated key stays valid, unless the key expires earlier. */
-const grace = 24 * 3_600_000;
+const graceMs = 24 * 3_600_000;
 
 const keyId = idPattern("key");
 
@@ -129,7 +129,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const bounds = { scopes, addresses, expiresAt };
         const creator = await authorizeGrant(tx, call.principal, bounds);
         const { row, token } = await makeKey(tx, { id, accountId, name, creator, ...bounds });
-        const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
+        const graceEnds = new Date(Math.min(now + graceMs, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });
         // Makes gateways reload the old key with its new expiry.
         parts.apiKeys.publishChange(tx, oldId);

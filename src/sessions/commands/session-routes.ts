@@ -48,7 +48,7 @@ const freshFor = 5_000;
 /** Milliseconds for which a cached route is used while the database is unavailable. */
 const staleFor = 60_000;
 /** Milliseconds to wait for the database before an older cached route is used. */
-const maxWait = 300;
+const maxWaitMs = 300;
 /** Maximum number of cached routes. */
 const capacity = 10_000;
 
@@ -78,7 +78,7 @@ export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): Ses
     isUnavailable: isDatabaseUnavailable,
     freshFor,
     staleFor,
-    maxWait,
+    maxWait: maxWaitMs,
     capacity,
     clock,
   });

@@ -1,5 +1,5 @@
 import type { PlatformParts } from "../../platform/platform-parts.ts";
-import { lapse } from "./control.ts";
+import { lapseMs } from "./control.ts";
 import { type ControlHeartbeat, renewControl } from "./store.ts";
 
 /** Milliseconds between renewals of one client's control lease. Heartbeats and input in between cause no writes. */
@@ -32,7 +32,7 @@ export function createControlHeartbeats({ db, clock, log }: ControlHeartbeatsPar
     }, renewEvery);
     timer.unref();
     waiting.set(key, { heartbeat: undefined, timer });
-    renewControl(db, heartbeat, lapse).catch((error: unknown) => {
+    renewControl(db, heartbeat, lapseMs).catch((error: unknown) => {
       log.warn({ err: error, session_id: heartbeat.sessionId }, "failed to renew control lease");
     });
   }

@@ -16,7 +16,7 @@ import { type ControlNotification, controlNotificationJob } from "./control-noti
 import { type ControlRow, controlHasLapsed, lockControl, lockLapsed, writeControl } from "./store.ts";
 
 /** Milliseconds until control expires: after the holder's last heartbeat, and after its last input. */
-export const lapse = { heartbeat: 30_000, input: 300_000 };
+export const lapseMs = { heartbeat: 30_000, input: 300_000 };
 
 export interface ControlParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "ids"> {
   readonly events: EventLog;
@@ -54,7 +54,7 @@ export function createControls({ db, events, bus, clock, ids, audit, jobQueues }
     const changed = await writeControl(tx, row.id, {
       holder,
       epoch: BigInt(row.control_epoch) + 1n,
-      lapsesAt: holder === null ? null : new Date(now + lapse.heartbeat),
+      lapsesAt: holder === null ? null : new Date(now + lapseMs.heartbeat),
       inputAt: holder === null ? null : new Date(now),
     });
     const init = { sessionId: row.id, control: toControlMessage(changed), cause };
@@ -79,7 +79,7 @@ export function createControls({ db, events, bus, clock, ids, audit, jobQueues }
     return writeControl(tx, row.id, {
       holder: row.control_holder,
       epoch: BigInt(row.control_epoch),
-      lapsesAt: new Date(now + lapse.heartbeat),
+      lapsesAt: new Date(now + lapseMs.heartbeat),
       inputAt: new Date(now),
     });
   }
