@@ -10,7 +10,7 @@ import { storedNames } from "../platform/rest-json/field-names.ts";
 import { type Prices, tierPriceOf } from "../platform/tier-prices.ts";
 import { toOrderMessage } from "./order-message.ts";
 import { changeOrder, findOpenOrder, findOrder, insertOrder, type OrderRow } from "./order-store.ts";
-import { expiryMargin } from "./order-sync.ts";
+import { expiryMarginMs } from "./order-sync.ts";
 import { cryptoAmount } from "./processors/decimal.ts";
 import { awaitProcessor, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
 import { listSubscriptions } from "./store.ts";
@@ -162,7 +162,7 @@ export function createOrderCheckout({ db, clock, config, processors }: OrderChec
         expires_at: new Date(invoice.expiresAt),
         ...(refundAddress !== undefined && { refund_address: refundAddress }),
         ...(note !== undefined && { note }),
-        look_at: new Date(Math.min(now + 60_000, invoice.expiresAt + expiryMargin)),
+        look_at: new Date(Math.min(now + 60_000, invoice.expiresAt + expiryMarginMs)),
         updated_at: new Date(now),
       };
       const row = isNew

@@ -27,7 +27,7 @@ const minute = 60 * second;
 const hour = 60 * minute;
 
 /** Milliseconds after expiry until an unpaid order fails, even if the processor has not reported the expiry. */
-export const expiryMargin = minute;
+export const expiryMarginMs = minute;
 
 /**
  * Milliseconds. `open`, `ended`: between polls of an open or an ended order. `until`: polls of an ended order, which
@@ -50,7 +50,7 @@ function mustInvalidate({ status, failure_reason }: OrderRow, invoice: Invoice):
 function nextMove(order: OrderRow, invoice: Invoice, payment: InvoicePayment, now: number): OrderMove | undefined {
   const implied = moveOf(invoice.status);
   if (implied) return implied;
-  const isOver = (order.expires_at?.getTime() ?? Number.POSITIVE_INFINITY) + expiryMargin <= now;
+  const isOver = (order.expires_at?.getTime() ?? Number.POSITIVE_INFINITY) + expiryMarginMs <= now;
   return isOver && compareDecimals(payment.paid, "0") === 0 ? moves.Expired : undefined;
 }
 
