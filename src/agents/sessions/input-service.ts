@@ -117,7 +117,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
       },
       async *unsolicited(signal) {
         signal.addEventListener("abort", () => outbox.end(), { once: true });
-        pumpControl(call, sessionId, outbox, signal).catch(() => undefined);
+        pumpControl(call, sessionId, outbox, signal).catch((thrown: unknown) => outbox.fail(thrown));
         try {
           yield* outbox;
         } finally {

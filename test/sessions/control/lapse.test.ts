@@ -109,3 +109,16 @@ test("keeps control by heartbeats until the last input is 5 minutes old", async 
   clock.advance(takenAt + 300_000 - clock.now());
   await eventually(async () => (await control())?.state).toBe("agent_control");
 });
+
+test("an input stream that cannot report control ends with the error", async () => {
+  const call = await running.caller();
+  const { id } = await createAgentSessionService(running.app).create(call(), create(CreateAgentSessionRequestSchema));
+  const events = { watch: () => Promise.reject(new Error("no event log")) };
+  // Implements only the used part of the event log.
+  const people = createAgentInputService({ ...running.app, events: events as never });
+  const message = create(StreamInputRequestSchema, { agentSessionId: id, clientId: "anna" });
+  const talk = await people.streamInput(call(), message);
+  if ("relay" in talk) throw new Error("input is a conversation");
+  const signal = AbortSignal.timeout(5_000);
+  await expect(Array.fromAsync(talk.unsolicited?.(signal) ?? [])).rejects.toThrow("no event log");
+});
