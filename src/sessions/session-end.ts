@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
 import type { WorkerEventKey } from "../events/store.ts";
 import { SessionCompletedEventSchema, SessionFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
+import { publishChange } from "../kernel/account-change.ts";
 import { type MeteredSpan, meter } from "../limits/usage.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Tx } from "../platform/postgres/database.ts";
@@ -75,6 +76,8 @@ async function settleEnd(
   tx.afterCommit(() => {
     sessionMetrics.ended.inc({ reason: cause.reason });
     bus.publish("session-ended", row.id);
+    const { account_id: accountId, agent_session_id: id } = row;
+    if (id !== null) publishChange(bus, { accountId, resource: "agent_session", id, change: "gone" });
     bus.publish("slot-freed", row.account_id);
   });
 }

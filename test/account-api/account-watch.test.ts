@@ -67,6 +67,13 @@ test("reports the life of a session and the usage of the account", async () => {
   expect(notices.some((notice) => notice.startsWith("usage changed acc_"))).toBe(true);
 });
 
+test("reports the end of an agent session with that of its browser session", async () => {
+  const { id, session_id: session } = (await rest("/v1/agent-sessions", {})).body;
+  const notices = await follow();
+  await end(`/v1/sessions/${session}`);
+  await eventually(notices).toEqual(expect.arrayContaining([`session gone ${session}`, `agent_session gone ${id}`]));
+});
+
 test("reports keys, profiles, webhooks and their deliveries", async () => {
   const notices = await follow();
   const { id: keyId } = (await rest("/v1/api-keys", { name: "CI" })).body;
