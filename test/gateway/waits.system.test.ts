@@ -1,7 +1,9 @@
 import { EventEmitter, once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type ClientOptions, WebSocket } from "ws";
+import { startDemo } from "../../gateway/pages/demo.ts";
 import { onStopSignals } from "../../gateway/processes/stop-signals.ts";
 import { type OwnDatabase, startOwnDatabase } from "../support/database.ts";
 import { expectWait, fakeTime, pass, restoreTime, settle, type Wait } from "../support/wait.ts";
@@ -32,13 +34,33 @@ afterAll(async () => {
   await database?.[Symbol.asyncDispose]();
 });
 
+/** Connects to the gateway, or to another port. */
+function openSocket(port = Number(new URL(gateway.url).port)): Socket {
+  const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
 /** Starts a request with an incomplete body. */
 function beginRequest(length: number, headers = ""): Socket {
-  const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1").on("error", () => undefined);
-  onTestFinished(() => void socket.destroy());
+  const socket = openSocket();
   const head = `POST /v1/things/t/break HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${headers}`;
   socket.write(`${head}Content-Length: ${length}\r\n\r\n{`);
   return socket;
+}
+
+/** Opens an HTTP/1.1 connection that is idle after one request. Calls `end` when it is closed. */
+async function openIdle(end: () => void, port?: number): Promise<void> {
+  const socket = openSocket(port).once("close", end);
+  socket.write("GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await once(socket, "data");
+}
+
+/** Opens an HTTP/2 connection. */
+function openHttp2(url: string) {
+  const session = connectHttp2(url).on("error", () => undefined);
+  onTestFinished(() => session.destroy());
+  return session;
 }
 
 const authorization = () => `Authorization: Bearer ${gateway.key}\r\n`;
@@ -54,6 +76,42 @@ async function openTalk(options: ClientOptions = {}): Promise<WebSocket> {
 }
 
 const waits: Readonly<Record<string, Wait>> = {
+  "a connection without data": {
+    ms: 10_000,
+    begin: (end) => void openSocket().resume().once("close", end),
+  },
+  "the rest of a body": {
+    ms: 60_000,
+    begin: (end) => void beginRequest(1_000, authorization()).resume().once("close", end),
+  },
+  "an idle HTTP/1.1 connection": { ms: 75_000, begin: (end) => openIdle(end) },
+  "an idle connection to the demo page": {
+    ms: 5_000,
+    async begin(end) {
+      const demo = await startDemo("127.0.0.1");
+      onTestFinished(() => demo.stop());
+      await openIdle(end, demo.port);
+    },
+  },
+  "an idle HTTP/2 connection": {
+    ms: 60_000,
+    begin: (end) => void openHttp2(gateway.url).once("close", end),
+  },
+  "a ping to a gRPC client": {
+    ms: 10_000,
+    begin: (end) => void openHttp2(`http://${gateway.grpcAddress}`).once("ping", end),
+  },
+  "the request of a gRPC health check": {
+    ms: 10_000,
+    begin(end) {
+      const headers = { ":method": "POST", ":path": "/grpc.health.v1.Health/Check", te: "trailers" };
+      openHttp2(`http://${gateway.grpcAddress}`)
+        .request({ ...headers, "content-type": "application/grpc" }, { endStream: false })
+        .on("error", () => undefined)
+        .once("close", end)
+        .resume();
+    },
+  },
   "a WebSocket client that answers no ping": {
     ms: 40_000,
     async begin(end) {

@@ -1,4 +1,5 @@
 import { onTestFinished, test, vi } from "vitest";
+import { createClipboard } from "../../gateway/web/live/clipboard.ts";
 import { connect } from "../../gateway/web/live/connection.ts";
 import { createDownloads } from "../../gateway/web/live/downloads.ts";
 import type { Picture } from "../../gateway/web/live/picture.ts";
@@ -102,6 +103,17 @@ const waits: Readonly<Record<string, Wait>> = {
       vi.stubGlobal("joinRoom", join);
       beginVideo(end).join({ url: "", token: "" });
       (await painting.promise)();
+    },
+  },
+  "a selection to copy": {
+    ms: 5_000,
+    begin(end) {
+      const write = async (items: Promise<Blob>[]) => void items[0]?.catch(end);
+      vi.stubGlobal("navigator", { clipboard: { write } });
+      vi.stubGlobal("ClipboardItem", function ClipboardItem(types: Record<string, Promise<Blob>>) {
+        return types["text/plain"];
+      });
+      createClipboard({ send: nothing, pushPaste: nothing, showMessage: nothing }).copy();
     },
   },
   "a browser that saves a download": {

@@ -23,6 +23,7 @@ import { createRedis, type Redis } from "../../src/platform/redis/redis.ts";
 import { createSupervisor } from "../../src/platform/supervisor.ts";
 import { createControlHeartbeats } from "../../src/sessions/control/control-heartbeats.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
+import { LiveKitSignal, type SignalListener } from "../../workers/live/livekit-signal.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { expectWait, fakeTime, pass, restoreTime, settle, type Wait } from "../support/wait.ts";
@@ -163,6 +164,13 @@ const waits: Readonly<Record<string, Wait>> = {
     async begin(end) {
       const url = await serve((_, response) => void setInterval(() => response.write("a"), 15_000));
       askModel(url).then(end);
+    },
+  },
+  "a media server without a WebSocket handshake": {
+    ms: 5_000,
+    async begin(end) {
+      const url = `ws://127.0.0.1:${await serveNothing()}`;
+      LiveKitSignal.connect(url, "token", {} as SignalListener).catch(end);
     },
   },
   "a payment processor that does not answer": {

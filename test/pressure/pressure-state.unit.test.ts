@@ -56,3 +56,24 @@ test("a watch reports each change once with the worst cause, opens at low thresh
   for (let second = 0; second < 60; second += 1) never.measure(second * 1_000);
   expect(told).toEqual([]);
 });
+
+test("a watch closes and opens after the delays of each pressure", () => {
+  const calm = { memory: 0.1, memory_stall: 0, cpu: 0.1 };
+  let now = 0;
+  let pressure = calm;
+  const changes: string[] = [];
+  const watch = new PressureWatch({
+    closeAt: { memory: 90, cpu: 85 },
+    read: () => pressure,
+    onChange: (closedBy) => changes.push(`${closedBy ?? "none"} ${now}`),
+  });
+  const run = (next: typeof calm) => {
+    pressure = next;
+    for (const end = now + 10_000; now < end; now += 500) watch.measure(now);
+  };
+  for (const high of [{ memory: 0.95 }, { memory_stall: 0.3 }, { cpu: 0.99 }]) {
+    run({ ...calm, ...high });
+    run(calm);
+  }
+  expect(changes.join()).toBe("memory 0,none 13000,memory_stall 20000,none 35000,cpu 45000,none 55000");
+});

@@ -2,10 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, test, vi } from "vitest";
 import { CommandContextSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { InputEventSchema } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
+import { ViewportSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
   CaptureKind,
   CaptureRequestSchema,
+  FetchRequestSchema,
   InteractRequestSchema,
   NavigateRequestSchema,
   ObserveRequestSchema,
@@ -17,7 +19,9 @@ import { BotCheckDetector } from "../../workers/bot-checks/bot-check-detector.ts
 import { ActionEffects } from "../../workers/driver/actions/action-effects.ts";
 import { navigate } from "../../workers/driver/actions/navigate.ts";
 import type { Scene } from "../../workers/driver/actions/scene.ts";
+import { readSelection } from "../../workers/driver/actions/selection.ts";
 import { snapshotDom } from "../../workers/driver/capture/dom-snapshot.ts";
+import { captureScaledViewport } from "../../workers/driver/capture/screenshot.ts";
 import { whileCaptureShown } from "../../workers/driver/capture/shown-element.ts";
 import { callPage, mainFrame } from "../../workers/driver/elements/page-world.ts";
 import { retryUntilTimeout } from "../../workers/driver/elements/reach.ts";
@@ -25,6 +29,7 @@ import { RefRegistry } from "../../workers/driver/elements/ref-registry.ts";
 import { takeModelPicture } from "../../workers/driver/observe/model-picture.ts";
 import { type ObserveScene, waitUntilSettled } from "../../workers/driver/observe/observe.ts";
 import { snapshotPage } from "../../workers/driver/observe/page-snapshot.ts";
+import { fetchPage } from "../../workers/fetch/page-fetch.ts";
 import { FileChoosers, type FileChoosersParts } from "../../workers/files/file-choosers.ts";
 import { inputOf } from "../../workers/input/page-input.ts";
 import { SelectPopups } from "../../workers/input/select-popups.ts";
@@ -44,6 +49,7 @@ import { inPage, never, type PageCall, scriptPage, scriptSession } from "../supp
 
 // Needs its own process, because modules that others may have loaded are replaced.
 vi.mock("node:timers/promises", () => import("../support/faked-time.ts"));
+vi.mock("../../workers/driver/actions/navigate.ts", { spy: true });
 
 beforeEach(fakeTime);
 afterEach(restoreTime);
@@ -172,6 +178,19 @@ const rows: Readonly<Record<string, Begin>> = {
     sessionPage.isUnresponsive = true;
     navigateHung(scene, onOver);
   },
+  "driver/actions/selection.ts timeout": (onOver) => {
+    const { scene } = open({
+      "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),
+      "Runtime.evaluate": ({ timeout }: { timeout: number }) => sleep(timeout).then(onOver),
+    });
+    void readSelection(scene.sessionPage, scene.progress).catch(() => undefined);
+  },
+  "driver/capture/screenshot.ts longestPause": () => {
+    const fails = async () => Promise.reject(new Error("Unable to capture screenshot"));
+    const { scene } = open({ "Page.captureScreenshot": fails });
+    const viewport = create(ViewportSchema, { width: 9, height: 9, deviceScaleFactor: 1 });
+    return captureScaledViewport({ ...scene, viewport }, 9, 80);
+  },
   "driver/capture/dom-snapshot.ts frameMs": () => {
     const readDocument = ({ arguments: [, options] }: PageCall) => {
       const html = `${options?.value.token}0;`;
@@ -187,6 +206,13 @@ const rows: Readonly<Record<string, Begin>> = {
       await sleep(ms);
       return { hindrance: "is not there" };
     });
+  },
+  "fetch/page-fetch.ts quietWithin": (onOver) => {
+    const { scene } = open();
+    vi.mocked(navigate).mockResolvedValueOnce({} as Awaited<ReturnType<typeof navigate>>);
+    const fetchScene = { ...scene, ended: signal, challengeWatch: { afterCommand: onOver } };
+    const request = create(FetchRequestSchema, { url: "https://site.test/" });
+    void fetchPage(fetchScene as unknown as Parameters<typeof fetchPage>[0], request).catch(() => undefined);
   },
   "files/file-choosers.ts readMs": (onOver) => chooseFile(onOver),
   "files/file-choosers.ts answerMs": (onOver) => {

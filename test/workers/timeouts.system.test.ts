@@ -41,10 +41,13 @@ import { checkProxy } from "../../workers/egress/proxy-check.ts";
 import { admitThroughProxy, type EgressGuard } from "../../workers/egress/resolver.ts";
 import { connectTarget } from "../../workers/egress/tunnel.ts";
 import { Upstream } from "../../workers/egress/upstream.ts";
+import { findControlProcesses } from "../../workers/fleet/control-addresses.ts";
 import { FleetLink, type FleetLinkOptions, type WorkerStopReason } from "../../workers/fleet/fleet-link.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
+import { HiddenPage } from "../../workers/isolation/hidden-page.ts";
 import type { Slot } from "../../workers/isolation/slot.ts";
 import { SlotHost, type SlotHostOptions } from "../../workers/isolation/slot-host.ts";
+import { CapturePage } from "../../workers/live/capture-page.ts";
 import { LiveKitSignal, type SignalListener } from "../../workers/live/livekit-signal.ts";
 import { Publication, type PublicationParts } from "../../workers/live/publication.ts";
 import { plainDevice } from "../../workers/pages/device/device.ts";
@@ -94,8 +97,11 @@ function hungBrowser(): BrowserProcess {
 const guard = (allows: boolean) =>
   ({ rules: { allowsTarget: () => allows, allowsAddress: () => allows }, resolve: never }) as unknown as EgressGuard;
 
-/** Starts a link to a gateway that registers the worker, and answers each heartbeat after `answer`. */
-async function startLink(answer: (timeoutMs: number) => Promise<void>): Promise<FleetLink> {
+/**
+ * Starts a link to a gateway that registers the worker, and answers each heartbeat after `answer`. `replaced` replaces
+ * options of the link.
+ */
+async function startLink(answer: (timeoutMs: number) => Promise<void>, replaced: object = {}): Promise<FleetLink> {
   const call = async ({ localName }: { localName: string }, _request: object, { timeoutMs }: { timeoutMs: number }) => {
     if (localName === "register")
       return create(RegisterResponseSchema, { workerId: "wrk_1", workerSecret: "a", incarnation: 1n, leaseMs: 60_000 });
@@ -107,9 +113,10 @@ async function startLink(answer: (timeoutMs: number) => Promise<void>): Promise<
     token: "token-of-16-chars",
     identityFile: { read: async () => undefined, write: async () => undefined },
     describe: () => ({ address: "127.0.0.1:1", runtimes: [], slots: 1, isolation: Isolation.FLAGS }),
-    sessions: { held: [], isDraining: false, launchFails: false },
+    sessions: { held: [], isDraining: false, launchFails: false, endAll: async () => undefined },
     log: silent,
     onStopRequired: () => undefined,
+    ...replaced,
   } as unknown as FleetLinkOptions);
   onTestFinished(() => void link.stop());
   await link.start();
@@ -135,6 +142,28 @@ async function connectClient(session: Session, breaks: Promise<unknown>): Promis
     await breaks;
   }
   for await (const _ of session.proxyCdp(requests(), signal));
+}
+
+/** Publishes a page. The capture page answers as scripted, and `onOver` is called when it is closed. */
+function publishPage(captured: Readonly<Record<string, object>>, onOver: () => void): void {
+  const capture = {
+    call: async (name: string) => captured[name] ?? never(),
+    ended: never(),
+    [Symbol.asyncDispose]: async () => onOver(),
+  };
+  vi.spyOn(CapturePage, "open").mockResolvedValue(capture as unknown as CapturePage);
+  vi.spyOn(LiveKitSignal, "connect").mockImplementation(async (_url, _token, listener) => {
+    const signalling = { announce: () => listener.onPublished(), offer: () => undefined, ended: never() };
+    return { ...signalling, [Symbol.dispose]: () => undefined } as unknown as LiveKitSignal;
+  });
+  const tabOf = (mainFrameId: string) => {
+    const cssVisualViewport = { clientWidth: 9, clientHeight: 9, scale: 1 };
+    return { session: scriptSession({ "Page.getLayoutMetrics": () => ({ cssVisualViewport }) }), mainFrameId };
+  };
+  const pages = { active: { tab: tabOf("1") }, shown: { tab: tabOf("2"), cdp: scriptSession() } };
+  const publication = new Publication({ pages, server: {} } as unknown as PublicationParts);
+  onTestFinished(() => publication.close());
+  publication.setEnabled(true);
 }
 
 async function makeDirectory(): Promise<string> {
@@ -165,6 +194,10 @@ const rows: Readonly<Record<string, Begin>> = {
   },
   "egress/resolver.ts proxiedLookupMs": () => admitThroughProxy(target, guard(false), async () => true),
   "egress/tunnel.ts connectMs": () => connectTarget(target, () => undefined, signal),
+  "fleet/control-addresses.ts lookupMs": () => findControlProcesses(["control.test:8083"], never),
+  "fleet/fleet-link.ts leaseMs": (onOver) => {
+    void startLink(never, { control: { call: never, close: async () => undefined }, onStopRequired: onOver });
+  },
   "fleet/fleet-link.ts times.heartbeat": (onOver) => {
     const onHeartbeat = atCall(2, onOver);
     void startLink(async () => onHeartbeat());
@@ -188,6 +221,13 @@ const rows: Readonly<Record<string, Begin>> = {
     const members = Buffer.from('"params":{"sessionId":"S","waitingForDebugger":true}');
     user.onevent?.({ method: "Target.attachedToTarget" } as never, members, undefined);
   },
+  "isolation/hidden-page.ts openWithin": () => {
+    const page = new HiddenPage("about:blank");
+    void page.open(never);
+    return page.opening;
+  },
+  "live/publication.ts publishWithin": (onOver) => publishPage({}, onOver),
+  "live/publication.ts showWithin": (onOver) => publishPage({ offer: { sdp: "", trackId: "1" } }, onOver),
   "pool/session-browser.ts clientDialogMs": (onOver) => {
     const { tab, session } = scriptPage({ "Page.handleJavaScriptDialog": onOver });
     const { openDialogs, cdpProxy } = new SessionBrowser(slot, hungBrowser(), plainDevice());
