@@ -95,6 +95,16 @@ test("slots of a gateway last while it renews them and expire after it has died"
   await expect.poll(() => other.seats.take(owner, 1), soon).toMatchObject({ isGranted: true });
 }, 60_000);
 
+test("a slot that is not renewed expires after 10 seconds", async () => {
+  const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), timeoutMs: 10_000 });
+  onTestFinished(() => redis.stop());
+  await redis.start();
+  const owner = fresh();
+  await createRedisStreamSlots({ redis, clock: systemClock, log: silentLog }).take(owner, 1);
+  const life = Number(await redis.run("seats", (client) => client.pTTL(`pilothouse:seats:${owner}`)));
+  expect([life > 5_000, life <= 10_000]).toEqual([true, true]);
+});
+
 test("a gateway counts its own slots while Redis is down, and Redis knows the slots after its restart", async () => {
   const [one, other] = [await connect(3_000), await connect(3_000)];
   const owner = fresh();

@@ -73,6 +73,13 @@ test("a user name adds no header, markup or link, and cannot exceed a size limit
   expect(text.length).toBeLessThan(10_000);
 });
 
+test("a deferred mail is retried within seconds, and then for about 17 hours", () => {
+  const [first = 0, ...next] = app.mailer.jobKinds[0]?.schedule ?? [];
+  expect(first).toBeLessThanOrEqual(5_000);
+  const hours = next.reduce((sum, pause) => sum + pause, first) / 3_600_000;
+  expect(Math.floor(hours)).toBe(17);
+});
+
 test("a deferred mail is sent again with the same Message-ID, a rejected one is not", async () => {
   const [late, refused] = ["late@example.com", "refused@example.com"];
   mailbox.answer(late, [450, 451]);

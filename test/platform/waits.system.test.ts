@@ -9,10 +9,18 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { aliveFrame, openEventStream } from "../../gateway/rest/event-stream.ts";
 import { rawBody } from "../../gateway/rest/raw-body.ts";
+import { testKey } from "../../src/agents/llm/key-test.ts";
+import { createModels } from "../../src/agents/llm/models.ts";
 import { asFetch } from "../../src/agents/llm/safe-models-fetch.ts";
+import { callModel } from "../../src/agents/turns/model-call.ts";
+import type { TurnRow } from "../../src/agents/turns/store.ts";
+import type { Run, TurnParts } from "../../src/agents/turns/turn-parts.ts";
+import { createProcessorCheck } from "../../src/billing/processor-check.ts";
 import { httpTransport } from "../../src/billing/processors/transport.ts";
+import type { Processors } from "../../src/billing/processors.ts";
 import { createEmbeddedWorker } from "../../src/fleet/embedded-worker.ts";
 import { createHeldQueues } from "../../src/jobs/held-queues.ts";
+import { createSmtpClient } from "../../src/mail/smtp-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
@@ -21,7 +29,9 @@ import type { Database } from "../../src/platform/postgres/database.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { createRedis, type Redis } from "../../src/platform/redis/redis.ts";
 import { createSupervisor } from "../../src/platform/supervisor.ts";
+import type { Prices } from "../../src/platform/tier-prices.ts";
 import { createControlHeartbeats } from "../../src/sessions/control/control-heartbeats.ts";
+import { createDeliveries, type DeliveriesParts } from "../../src/webhooks/deliveries.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { LiveKitSignal, type SignalListener } from "../../workers/live/livekit-signal.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
@@ -70,7 +80,9 @@ function deliver(url: string): Promise<unknown> {
   const sender = createSender({ config: { webhookAllow: allow } });
   onTestFinished(() => sender.stop());
   const event = { id: "evt_1", type: "session.completed", createdAt: new Date(), body: "{}" };
-  return sender.send({ url, secrets: ["whsec_AAAA"], event }, new AbortController().signal);
+  // Cast: `createDeliveries` uses its parts only in jobs.
+  const { timeout } = createDeliveries({ sender } as unknown as DeliveriesParts);
+  return sender.send({ url, secrets: ["whsec_AAAA"], event }, AbortSignal.timeout(timeout));
 }
 
 /** Sends a request to a model and reads the whole response. */
@@ -98,6 +110,26 @@ function spawnIdle(): number {
 }
 
 // Needs its own process, because undici keeps one timer for all time limits, which another file may have faked.
+/** Starts a model's server. Returns a key for the server, and models that call the server. */
+async function serveModel(answer: RequestListener) {
+  const credential = {
+    provider: "openai_compatible",
+    apiKey: "good-key",
+    baseUrl: `${await serve(answer)}/v1`,
+  } as const;
+  const models = createModels({ config: { llmAllow: allow, llmAddresses: {} } });
+  onTestFinished(() => models.stop());
+  return { models, credential };
+}
+
+/** Sends an e-mail through the server on a port of loopback. */
+function sendMail(scheme: "smtp" | "smtps", port: number): Promise<void> {
+  const smtpUrl = `${scheme}://127.0.0.1:${port}`;
+  const client = createSmtpClient({ smtpUrl, mailFrom: "pilot@a.example", publicUrl: "http://a.example" });
+  onTestFinished(() => client.close());
+  return client.send("eml_1", { to: "ada@a.example", subject: "Hello", lines: [], kind: "security" });
+}
+
 const waits: Readonly<Record<string, Wait>> = {
   // First, because undici keeps one timer for all connection attempts, which a later test would find on the clock of an
   // earlier test.
@@ -171,6 +203,57 @@ const waits: Readonly<Record<string, Wait>> = {
     async begin(end) {
       const url = `ws://127.0.0.1:${await serveNothing()}`;
       LiveKitSignal.connect(url, "token", {} as SignalListener).catch(end);
+    },
+  },
+  "a test of a key whose provider does not answer": {
+    ms: 30_000,
+    // The request has its own limit of 120 s.
+    slack: 10_000,
+    async begin(end) {
+      const asked = Promise.withResolvers<void>();
+      const { models, credential } = await serveModel(() => asked.resolve());
+      testKey(models, credential, "own", new AbortController().signal).then(end);
+      await asked.promise;
+    },
+  },
+  // The pauses of 0.5, 1, 2, 4, 8, 15 and 15 s fit in a minute.
+  "a turn whose provider is busy": {
+    ms: 45_500,
+    async begin(end) {
+      const asked = Promise.withResolvers<void>();
+      const { models, credential } = await serveModel((_, response) => {
+        response.writeHead(503).end();
+        asked.resolve();
+      });
+      // Casts: a call that fails uses only these members.
+      const parts = { config: {}, models } as unknown as TurnParts;
+      const turn = { credential: "byok", model: "own" } as unknown as TurnRow;
+      const run = { signal: new AbortController().signal } as unknown as Run;
+      const request = { system: "", messages: [{ role: "user" as const, content: "Hi" }], tools: {} };
+      callModel(parts, turn, run, request, Promise.resolve(credential)).then(end);
+      await asked.promise;
+    },
+  },
+  "a mail server without a TLS handshake": {
+    ms: 10_000,
+    begin: async (end) => void sendMail("smtps", await serveNothing()).catch(end),
+  },
+  "a mail server that does not greet": {
+    ms: 10_000,
+    begin: async (end) => void sendMail("smtp", await serveNothing()).catch(end),
+  },
+  "a mail server that stops responding": {
+    ms: 20_000,
+    begin: async (end) =>
+      void sendMail("smtp", await serveNothing((socket) => socket.write("220 a.example\r\n"))).catch(end),
+  },
+  "a health check of a payment processor that does not answer": {
+    ms: 2_500,
+    begin(end) {
+      // Cast: the check uses only these members.
+      const crypto = { greenfield: { rate: never }, currencies: [] } as unknown as Processors["crypto"];
+      const check = createProcessorCheck({ crypto } as Processors, { currency: "eur" } as Prices);
+      check?.check(new AbortController().signal).then(end);
     },
   },
   "a payment processor that does not answer": {

@@ -25,9 +25,18 @@ test("fills in the client's omissions", () => {
       profileId: "",
     },
   });
-  expect(plan({}, "enterprise").timeoutSeconds).toBe(86_400);
   // The request has no time zone, so none is returned.
   expect(plan({}).request.timezone).toBeUndefined();
+});
+
+test.each([
+  ["free", 900],
+  ["personal", 3_600],
+  ["api_builder", 21_600],
+  ["api_scale", 86_400],
+  ["enterprise", 86_400],
+])("a session of the tier %s runs for %i s by default", (tier, seconds) => {
+  expect(plan({}, tier).timeoutSeconds).toBe(seconds);
 });
 
 test("keeps the client's choices", () => {

@@ -27,6 +27,11 @@ test("a single sample starts and ends no fault", () => {
   expect(course(all, all, ok, ok, all, ok, ok, all)).toEqual([ok, all, all, all, all, all, all, all]);
 });
 
+test("samples of several gateways within an interval start no fault", () => {
+  const first = step(undefined, all, 0, pace);
+  expect(step(first, all, pace.every / 2, pace).health).toBe(ok);
+});
+
 test("a change among faults first takes the health nearest to the previous one", () => {
   expect(course(ok, some, slow, all, all, all)).toEqual([ok, ok, slow, slow, all, all]);
   expect(course(all, all, ok, slow, some, ok, slow, ok)).toEqual([ok, all, all, all, some, some, some, slow]);

@@ -705,6 +705,9 @@ test("an agent requests a person, and continues when control is returned", async
     const turn = message("Buy it.");
     const asked = async () => (await entries()).some(({ content }) => content.text === "Log in, please.\ufffd");
     expect(await waitUntil(asked, { timeout: 20_000, every: 50 })).toBe(true);
+    const { data } = (await scene.rest("/v1/events?type=agent_session.person_needed&limit=1")).body;
+    const waitMs = Date.parse(data[0].data.timeout_at) - Date.parse(data[0].created_at);
+    expect(Math.round(waitMs / 60_000)).toBe(10);
     await scene.rest(`${path}/takeover`, { client_id: "anna" });
     await scene.rest(`${path}/handback`, { client_id: "anna" });
     const { body } = await turn;

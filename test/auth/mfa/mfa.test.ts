@@ -97,9 +97,11 @@ test("a step-up is valid for 10 minutes, for its token and the tokens refreshed 
 test("an enrolment without confirmation expires after 10 minutes", async () => {
   const { accessToken: token, password } = await gateway.signUp();
   const { answer } = await gateway.call("REST", enrolTotp, { password }, { token });
-  gateway.pass(600_000);
-  const code = authenticatorOf(answer.otpauth_url)(gateway.now());
-  expect((await gateway.call("REST", confirmTotp, { code }, { token })).slug).toBe("conflict");
+  const confirm = async (code: string) => (await gateway.call("REST", confirmTotp, { code }, { token })).slug;
+  gateway.pass(540_000);
+  expect(await confirm("000000")).toBe("invalid-credentials");
+  gateway.pass(60_000);
+  expect(await confirm(authenticatorOf(answer.otpauth_url)(gateway.now()))).toBe("conflict");
 });
 
 test("a code is valid one time step early or late, but not after a later one (RFC 6238, 5.2)", async () => {
@@ -142,7 +144,8 @@ test("a user has 10 tries at codes an hour", async () => {
   for (let tried = 0; tried < 10; tried += 1) expect((await tryCode("00000-00000")).slug).toBe("invalid-credentials");
   const { slug, extensions, headers } = await tryCode(person.codeAt(gateway.now() + codeStep));
   expect(slug).toBe("rate-limited");
-  expect(Number(extensions.retry_after_seconds)).toBeGreaterThan(3_000);
+  const wait = Number(extensions.retry_after_seconds);
+  expect([wait > 3_000, wait <= 3_600]).toEqual([true, true]);
   expect(headers.get("retry-after")).toBe(extensions.retry_after_seconds);
 });
 
@@ -180,9 +183,12 @@ test("the operator removes a lost second factor a day after an e-mail, unless it
     const { answer } = await gateway.call("REST", AuthService.method.logIn, { email, password });
     return { isEnrolled: answer.mfa_enrolled, token: String(answer.access_token) };
   };
-  for (const { email } of [loser, keeper]) await gateway.admin("remove-mfa", "--user", email);
-  gateway.pass(5_000);
-  for (const { email } of [loser, keeper]) await mailAbout(email, "Your authenticator app will be removed");
+  // The e-mail of the second order proves that due removals have run a third of a day after the first.
+  for (const { email } of [loser, keeper]) {
+    await gateway.admin("remove-mfa", "--user", email);
+    gateway.pass(day / 3);
+    await mailAbout(email, "Your authenticator app will be removed");
+  }
   expect((await asLogin(loser)).isEnrolled).toBe(true);
   const { token } = await asLogin(keeper);
   const code = keeper.codeAt(gateway.now() + codeStep);
