@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { releaseVersion } from "../../src/platform/release.ts";
 import { runAdminHere } from "../support/admin.ts";
+import { moveTime } from "../support/move-time.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 function operatorOf({ databaseUrl }: SessionsApp) {
@@ -102,3 +104,17 @@ test("refuses to drain a lost worker, and the embedded one", async () => {
   const embedded = await runAdminHere({ DATA_DIR: running.app.config.dataDir }, "drain", worker.id);
   expect([embedded.status, embedded.stderr]).toEqual([1, expect.stringMatching(/drain is for separate workers/)]);
 }, 40_000);
+
+test("lists a lost worker for a day", async () => {
+  await using running = await startSessionsApp();
+  const { list } = operatorOf(running);
+  const { db } = running.app;
+  const worker = await running.worker();
+  worker.die();
+  const lost = { lost_at: sql<Date>`app_now()` };
+  await db.sql.updateTable("worker_leases").set(lost).execute();
+  await moveTime(db, 23 * 3_600_000);
+  expect(await list()).toMatchObject([{ id: worker.id, state: "lost" }]);
+  await moveTime(db, 25 * 3_600_000);
+  expect(await list()).toEqual([]);
+});

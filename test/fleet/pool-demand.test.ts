@@ -20,6 +20,7 @@ test("a wait counts for 3 s after its gateway renewed it last, and is deleted a 
   await join("chromium");
   await moveTime(db, 3_500);
   expect(await waiting()).toBe(1);
+  await moveTime(db, 50_000);
   await sweepCapacityWaits(db);
   expect(await rows()).toBe(3);
   await moveTime(db, 67_000);

@@ -258,9 +258,11 @@ test("many failing and hanging queues do not delay a working queue", async () =>
 
 test("a stopped runner aborts its jobs and releases them to other runners immediately", async () => {
   const queues: string[] = [];
+  const signals: AbortSignal[] = [];
   const kind = kindOf({
     async run({ queue }, signal) {
       queues.push(queue);
+      signals.push(signal);
       if (queues.length === 1)
         await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     },
@@ -268,9 +270,14 @@ test("a stopped runner aborts its jobs and releases them to other runners immedi
   const first = await startRunners(database.db, [kind], { count: 1 });
   await add(first, kind, "one");
   await expect.poll(() => queues.length, { timeout: 20_000 }).toBe(1);
-  const stopped = first[Symbol.asyncDispose]();
-  first.clock.advance(5_000);
+  const stopped = first.runners[0]?.stop?.();
+  first.clock.advance(3_000);
+  await new Promise(setImmediate);
+  expect(signals[0]?.aborted).toBe(false);
+  first.clock.advance(2_000);
+  await expect.poll(() => signals[0]?.aborted, { interval: 10, timeout: 5_000 }).toBe(true);
   await stopped;
+  await first[Symbol.asyncDispose]();
   await using _second = await startRunners(database.db, [kind], { count: 1, clock: first.clock });
   await expect.poll(() => countJobs(kind), { timeout: 5_000 }).toBe(0);
   expect(queues).toEqual(["one", "one"]);

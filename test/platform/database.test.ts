@@ -83,6 +83,16 @@ test("a transaction fails if its connection breaks between statements, and the n
   expect(await db.named(ownPid, [])).toHaveLength(1);
 });
 
+test("limits the time of statements, locks and idle transactions, longer in migrations", async () => {
+  const limits = `select array[${["statement", "lock", "idle_in_transaction_session"]
+    .map((name) => `current_setting('${name}_timeout')`)
+    .join()}] as limits`;
+  const { db } = await createDatabase("limited", { "001": [`create table of_migrations as ${limits}`] });
+  expect(await db.named({ name: "limits", text: limits }, [])).toEqual([{ limits: ["10s", "5s", "3s"] }]);
+  const ofMigrations = { name: "of-migrations", text: "select limits from of_migrations" };
+  expect(await db.named(ofMigrations, [])).toEqual([{ limits: ["10min", "10min", "10min"] }]);
+});
+
 test("a query waits seconds for a connection if all are in use", async () => {
   const db = open();
   const held = db.named({ name: "hold", text: "select pg_sleep(3.5)" }, []);

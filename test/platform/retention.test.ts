@@ -5,6 +5,7 @@ import { cryptoOrders } from "../../src/billing/order-feature.ts";
 import { readTranscriptEntries } from "../../src/events/transcript.ts";
 import { transcript } from "../../src/events/transcript-feature.ts";
 import { lowestId } from "../../src/platform/ids.ts";
+import { insertFileLink, sweepFileLinks } from "../../src/sessions/files/link-store.ts";
 import { status } from "../../src/status/feature.ts";
 import { webhooks } from "../../src/webhooks/feature.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
@@ -143,6 +144,25 @@ const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
         .execute(),
     findIds: () => app.db.sql.selectFrom("webhook_deliveries").select("event_id as id").execute(),
     sweep: () => Promise.all((webhooks.create?.(app).jobs ?? []).map(({ run }) => run())),
+  }),
+  "expired links to files": ({ db }) => ({
+    keptFor: 60 * minute,
+    insert: (id, at) =>
+      db.transaction(async (tx) => {
+        // The session of the link need not exist.
+        await sql`set local session_replication_role = replica`.execute(tx.sql);
+        await insertFileLink(tx, {
+          id,
+          sessionId: "ses_1",
+          createdBy: "key_1",
+          name: "a.txt",
+          method: "get",
+          secretHash: Buffer.alloc(32),
+          expiresAt: at,
+        });
+      }),
+    findIds: () => db.sql.selectFrom("file_links").select("id").execute(),
+    sweep: () => sweepFileLinks(db),
   }),
   "subscriptions that were never confirmed": ({ db, status: { subscriptions } }) => ({
     keptFor: day,

@@ -156,6 +156,7 @@ test("a fetch whose gateway died no longer counts once it has lapsed", async () 
   await db.sql.updateTable("fetches").set({ id: "fet_of_a_gateway_that_died" }).execute();
   running.pop()?.finish();
   await answer;
+  await moveTime(db, 30_000);
   expect((await rest("/v1/sessions", {})).status).toBe(429);
   await moveTime(db, 90_000);
   const { status, body } = await rest("/v1/sessions", {});

@@ -8,7 +8,7 @@ import { SessionLogPageSchema } from "../../../src/gen/pilothouse/fleet/v1/fleet
 import { SessionLogLevel } from "../../../src/gen/pilothouse/v1/session_log_pb.ts";
 import { fleetCommands } from "../../../src/platform/grpc/fleet-commands.ts";
 import { sweepSessionLogs } from "../../../src/sessions/logs/feature.ts";
-import { createPartition, dayOf } from "../../../src/sessions/logs/store.ts";
+import { createPartition, dayOf, insertLogs } from "../../../src/sessions/logs/store.ts";
 import { clockAt } from "../../support/clock-at.ts";
 import { FakeWorker, requestOf } from "../../support/fake-worker.ts";
 import { joinTeam } from "../../support/people.ts";
@@ -247,6 +247,14 @@ describe("a worker", () => {
     other.die();
     expect(await worker.storeLogs({ ...own, placementEpoch: 2n })).toBe(0);
     expect(await worker.storeLogs({ ...own, data: randomBytes(64 * 1024 + 1) })).toBe(0);
+    const { db } = gateway.app;
+    const setAge = (minutes: number) => {
+      const ended_at = new Date(gateway.now() - minutes * 60_000);
+      return db.sql.updateTable("sessions").set({ ended_at }).where("id", "=", id).execute();
+    };
+    await setAge(62);
+    expect(await worker.storeLogs(own)).toBe(0);
+    await setAge(58);
     expect(await worker.storeLogs({ ...own, sessionId: "ses_none" }, own)).toBe(1);
     expect(await worker.storeLogs(own)).toBe(0);
     expect((await read(id)).body.data).toHaveLength(5);
@@ -329,4 +337,15 @@ test("a partition is created while a dump reads the logs", async () => {
   const row = { session_id: "ses_later", account_id: "acc_other", stored_on: day, bytes: 1, data: Buffer.alloc(1) };
   await db.sql.insertInto("session_logs").values(row).execute();
   await expect(db.sql.insertInto("session_logs").values(row).execute()).rejects.toThrow(/session_logs_\d{8}_pkey/);
+});
+
+test("statements that insert logs time out after 1.5 s", async () => {
+  const log = { sessionId: "ses_timed", accountId: "acc_other", data: Buffer.alloc(1) };
+  const day = dayOf(gateway.now());
+  await createPartition(gateway.app.db, day);
+  await gateway.app.db.transaction(async (tx) => {
+    await insertLogs(tx, day, [log]);
+    const { rows } = await sql`select current_setting('statement_timeout') as timeout`.execute(tx.sql);
+    expect(rows).toEqual([{ timeout: "1500ms" }]);
+  });
 });
