@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createAdvisoryLock } from "../../src/platform/postgres/advisory-lock.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
+import { fakeTime, pass, restoreTime } from "../support/wait.ts";
 
 test("a gateway can acquire its lock although its own late connection still holds it", async () => {
   await using database = await startTestDatabase();
@@ -37,3 +38,25 @@ test("a gateway can acquire its lock although its own late connection still hold
   expect(fates).toEqual([]);
   await lock.release();
 }, 60_000);
+
+test("refuses a lock that another process holds for 3 s", async () => {
+  await using database = await startTestDatabase();
+  const options = { target: { url: database.url }, log: silentLog, number: 1, onLost: () => undefined };
+  const [lock, other] = [createAdvisoryLock(options), createAdvisoryLock(options)];
+  await lock.take();
+  fakeTime();
+  onTestFinished(restoreTime);
+  const since = performance.now();
+  const taking = expect(other.take()).rejects.toThrow("another service uses this database");
+  let passed: number | undefined;
+  void taking.then(() => {
+    passed = performance.now() - since;
+  });
+  // In small steps, because connections take real time.
+  while (passed === undefined && performance.now() - since < 10_000) await pass(100);
+  expect(passed).toBeGreaterThan(2_000);
+  expect(passed).toBeLessThan(9_000);
+  await taking;
+  restoreTime();
+  await lock.release();
+});

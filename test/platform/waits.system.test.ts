@@ -1,10 +1,13 @@
 import { spawn } from "node:child_process";
 import dns from "node:dns/promises";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { createServer, IncomingMessage, type RequestListener } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
-import { createServer as createTcpServer, Socket } from "node:net";
+import { connect, createServer as createTcpServer, Socket } from "node:net";
 import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { aliveFrame, openEventStream } from "../../gateway/rest/event-stream.ts";
@@ -18,10 +21,24 @@ import type { Run, TurnParts } from "../../src/agents/turns/turn-parts.ts";
 import { createProcessorCheck } from "../../src/billing/processor-check.ts";
 import { httpTransport } from "../../src/billing/processors/transport.ts";
 import type { Processors } from "../../src/billing/processors.ts";
+import { createChannels } from "../../src/fleet/channels.ts";
 import { createEmbeddedWorker } from "../../src/fleet/embedded-worker.ts";
+import { createFleetServer } from "../../src/fleet/fleet-server.ts";
+import type { WorkerRegistry } from "../../src/fleet/worker-registry.ts";
+import {
+  ControlService,
+  HeartbeatRequestSchema,
+  InputProgressSchema,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { createHeldQueues } from "../../src/jobs/held-queues.ts";
+import { attempt } from "../../src/jobs/job-attempt.ts";
+import type { Call } from "../../src/kernel/call.ts";
+import type { JobKind } from "../../src/kernel/job-kind.ts";
+import { type ControlHandleParts, createControlHandle } from "../../src/live/control-handle.ts";
 import { createSmtpClient } from "../../src/mail/smtp-client.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
+import { createIds } from "../../src/platform/ids.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
 import { ownAddresses, resolveName } from "../../src/platform/outgoing/target-resolution.ts";
@@ -30,7 +47,11 @@ import { isAlive } from "../../src/platform/process-control.ts";
 import { createRedis, type Redis } from "../../src/platform/redis/redis.ts";
 import { createSupervisor } from "../../src/platform/supervisor.ts";
 import type { Prices } from "../../src/platform/tier-prices.ts";
+import { InputSender, type OpenInput } from "../../src/sessions/commands/input-sender.ts";
+import type { SessionCaller } from "../../src/sessions/commands/session-caller.ts";
 import { createControlHeartbeats } from "../../src/sessions/control/control-heartbeats.ts";
+import { createControlNotifier } from "../../src/sessions/control/control-notifier.ts";
+import { createParticipants } from "../../src/sessions/media/livekit.ts";
 import { createDeliveries, type DeliveriesParts } from "../../src/webhooks/deliveries.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { LiveKitSignal, type SignalListener } from "../../workers/live/livekit-signal.ts";
@@ -103,13 +124,90 @@ async function hangRedis(): Promise<Redis> {
   return redis;
 }
 
+/** Starts an embedded worker with a script as its program. */
+async function startEmbeddedWorker(script: string, onLog: () => void = () => undefined) {
+  const dataDir = await makeDataDirectory();
+  const program = join(dataDir, "worker.js");
+  await writeFile(program, script);
+  const worker = createEmbeddedWorker({
+    dataDir,
+    program,
+    workerToken: "",
+    env: {},
+    leaseMs: 1_000,
+    log: createLog("error", { write: onLog }),
+    heartbeats: () => 0,
+    onDeath: () => undefined,
+  });
+  onTestFinished(() => {
+    vi.useRealTimers();
+    return worker.stop();
+  });
+  await worker.start();
+  return worker;
+}
+
+const nothing = () => undefined;
+
+/** Starts the gRPC server of control processes, which answers no heartbeat, and a proxy before the server. */
+async function startFleetServer() {
+  const asked = Promise.withResolvers<void>();
+  const heartbeat = () => {
+    asked.resolve();
+    return never();
+  };
+  // Cast: the test calls only this method.
+  const registry = { heartbeat } as unknown as WorkerRegistry;
+  const server = createFleetServer({ listen: "127.0.0.1:0", tls: undefined, registry, log: silentLog });
+  await server.start();
+  const toServer: Socket[] = [];
+  const port = await serveNothing((socket) => {
+    const other = connect(server.port, "127.0.0.1").on("error", nothing);
+    toServer.push(other);
+    socket.pipe(other).pipe(socket);
+  });
+  onTestFinished(() => {
+    vi.useRealTimers();
+    for (const socket of toServer) socket.destroy();
+    return server.stop();
+  });
+  return {
+    server,
+    address: `127.0.0.1:${port}`,
+    /** Sends a heartbeat. Resolves when the server has received it. */
+    async call(client: Client, end: () => void = nothing): Promise<void> {
+      onTestFinished(() => client.close());
+      const request = create(HeartbeatRequestSchema);
+      callUnary(client, ControlService.method.heartbeat, request, { metadata: new Metadata() }).catch(end);
+      await asked.promise;
+    },
+    /** Calls `end` when the server closes its connection. */
+    onClosed: (end: () => void) => void toServer[0]?.once("close", end),
+    /** Loses all further data in both directions. */
+    cut() {
+      for (const socket of toServer) {
+        socket.unpipe().resume();
+        socket.write = () => true;
+      }
+    },
+  };
+}
+
+/** Starts a sender of input, and sends a message. */
+function sendInput(open: OpenInput): InputSender {
+  const sender = new InputSender(open, { onReceipt: nothing, onFailed: nothing });
+  sender.send({ events: [], sequence: 1 });
+  return sender;
+}
+
 function spawnIdle(): number {
   const child = spawn("sleep", ["1000"], { stdio: "ignore" });
   onTestFinished(() => void child.kill("SIGKILL"));
   return child.pid ?? 0;
 }
 
-// Needs its own process, because undici keeps one timer for all time limits, which another file may have faked.
+const queue = { kind: "test", queue: "a", owner: null, claim: "1", failures: 0, first: undefined };
+
 /** Starts a model's server. Returns a key for the server, and models that call the server. */
 async function serveModel(answer: RequestListener) {
   const credential = {
@@ -130,6 +228,7 @@ function sendMail(scheme: "smtp" | "smtps", port: number): Promise<void> {
   return client.send("eml_1", { to: "ada@a.example", subject: "Hello", lines: [], kind: "security" });
 }
 
+// Needs its own process, because undici keeps one timer for all time limits, which another file may have faked.
 const waits: Readonly<Record<string, Wait>> = {
   // First, because undici keeps one timer for all connection attempts, which a later test would find on the clock of an
   // earlier test.
@@ -310,10 +409,40 @@ const waits: Readonly<Record<string, Wait>> = {
   "a lease of a queue that is not renewed": {
     ms: 7_000,
     begin(end) {
-      const queue = { kind: "test", queue: "a", owner: null, claim: "1", failures: 0, first: undefined };
       const parts = { db: {} as Database, clock: systemClock, log: silentLog, gateway: () => 0 };
       const held = createHeldQueues(parts).add(queue, performance.now());
       held.lease.addEventListener("abort", end);
+    },
+  },
+  "the renewal of a queue's lease": {
+    ms: 2_000,
+    begin(end) {
+      const named = async () => {
+        end();
+        return [];
+      };
+      // Cast: the test implements only the members that are used.
+      const parts = { db: { named } as unknown as Database, clock: systemClock, log: silentLog, gateway: () => 0 };
+      const queues = createHeldQueues(parts);
+      onTestFinished(() => queues.stop());
+      queues.add(queue, performance.now());
+      queues.start();
+    },
+  },
+  "a notification of a worker of a session's control": {
+    ms: 5_000,
+    begin(end) {
+      const notifyControl = ({ signal }: SessionCaller) => {
+        signal.addEventListener("abort", end);
+        return never();
+      };
+      const kind = createControlNotifier({ sessions: { notifyControl }, ids: createIds(systemClock) });
+      const parts = { db: {} as Database, clock: systemClock, log: silentLog, gateway: () => 0 };
+      const held = createHeldQueues(parts).add(queue, performance.now());
+      const data = { sessionId: "ses_1", accountId: "acc_1" };
+      const job = { id: "1", data, attempts: 0, due_at: new Date(), order_key: null };
+      const lost = new AbortController().signal;
+      void attempt(held, job, kind as JobKind<unknown>, { ...parts, lost, limitWrites: never });
     },
   },
   "a Redis without a TLS handshake": {
@@ -354,25 +483,92 @@ const waits: Readonly<Record<string, Wait>> = {
   },
   "an embedded worker that does not start": {
     ms: 60_000,
+    begin: async (end) => void (await startEmbeddedWorker("setInterval(() => undefined, 1_000)", end)),
+  },
+  "an embedded worker that ignores SIGTERM": {
+    ms: 10_000,
     async begin(end) {
-      const dataDir = await makeDataDirectory();
-      const program = join(dataDir, "idle.js");
-      await writeFile(program, "setInterval(() => undefined, 1_000)");
-      const worker = createEmbeddedWorker({
-        dataDir,
-        program,
-        workerToken: "",
-        env: {},
-        leaseMs: 1_000,
-        log: createLog("error", { write: end }),
-        heartbeats: () => 0,
-        onDeath: () => undefined,
+      const marker = join(await makeDataDirectory(), "ready");
+      const script = `process.on("SIGTERM", () => undefined);
+        require("node:fs").writeFileSync(${JSON.stringify(marker)}, "");
+        setInterval(() => undefined, 1_000);`;
+      const worker = await startEmbeddedWorker(script);
+      await settle(() => existsSync(marker), 10_000);
+      worker.stop().then(end);
+    },
+  },
+  "a worker whose machine is lost": {
+    ms: 10_000,
+    slack: 2_000,
+    async begin(end) {
+      const { address, call, cut } = await startFleetServer();
+      const channels = createChannels(undefined, silentLog);
+      await call(channels.to({ id: "worker", address, secretHash: Buffer.alloc(0) }).client, end);
+      cut();
+    },
+  },
+  "a connection from a machine that is lost": {
+    ms: 80_000,
+    slack: 10_000,
+    async begin(end) {
+      const { address, call, cut, onClosed } = await startFleetServer();
+      await call(new Client(address, credentials.createInsecure()));
+      onClosed(end);
+      cut();
+    },
+  },
+  "a connection of a worker without calls": {
+    ms: 300_000,
+    async begin(end) {
+      const { address, onClosed } = await startFleetServer();
+      const client = new Client(address, credentials.createInsecure());
+      onTestFinished(() => client.close());
+      await new Promise((resolve) => client.waitForReady(Number.POSITIVE_INFINITY, resolve));
+      onClosed(end);
+    },
+  },
+  "calls of workers when a control process stops": {
+    ms: 2_000,
+    async begin(end) {
+      const { server, address, call } = await startFleetServer();
+      await call(new Client(address, credentials.createInsecure()));
+      server.stop().then(end);
+    },
+  },
+  "a media server that does not answer": {
+    ms: 3_000,
+    async begin(end) {
+      const url = (await serve()).replace("http", "ws");
+      createParticipants({ url, key: "key", secret: "secret" })("ses_1", "vwr_1").admit().catch(end);
+    },
+  },
+  "a sender of input that closes before the worker answers": {
+    ms: 2_000,
+    async begin(end) {
+      const sender = sendInput(async function* () {
+        yield await never();
       });
-      onTestFinished(() => {
-        vi.useRealTimers();
-        return worker.stop();
+      sender.close().then(end);
+    },
+  },
+  "a call of a sender without input": {
+    ms: 30_000,
+    begin(end) {
+      sendInput(async function* (_streamId, parts) {
+        for await (const { number } of parts) yield create(InputProgressSchema, { number });
+        end();
       });
-      await worker.start();
+    },
+  },
+  "a viewer's command behind input that the worker does not process": {
+    ms: 1_000,
+    begin(end) {
+      const sessions = { openInput: () => ({ drained: never }), readSelection: async () => void end() };
+      // Casts: the test implements only the members that are used.
+      const call = { principal: { mayControl: true } } as unknown as Call;
+      const listener = { sessionId: "ses_1", clientId: "anna", onReceipt: nothing, onFailed: nothing };
+      const handle = createControlHandle({ sessions } as unknown as ControlHandleParts, call, listener);
+      handle.copy().catch(nothing);
     },
   },
 };

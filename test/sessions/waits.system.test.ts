@@ -3,19 +3,30 @@ import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
 import { afterAll, beforeAll, onTestFinished, test } from "vitest";
+import { migrations } from "../../src/app/migrations.ts";
+import { createChannels } from "../../src/fleet/channels.ts";
+import { createWorkerHeartbeats } from "../../src/fleet/worker-heartbeats.ts";
+import { CommandContextSchema, HeartbeatRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CreateProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import {
   CreateSessionRequestSchema,
   DestroySessionRequestSchema,
   GetSessionStateRequestSchema,
   NavigateRequestSchema,
+  NavigateResponseSchema,
+  SessionStatus,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Call } from "../../src/kernel/call.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { createProfileRestore } from "../../src/profiles/profile-restore.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
+import { createSessionMetrics } from "../../src/sessions/session-metrics.ts";
+import { createSessionKeeper } from "../../src/sessions/session-sweep.ts";
 import { silentLog } from "../support/database.ts";
-import type { FakeWorker } from "../support/fake-worker.ts";
+import { type FakeWorker, requestOf } from "../support/fake-worker.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 import { expectWait, type Wait } from "../support/wait.ts";
@@ -23,10 +34,14 @@ import { expectWait, type Wait } from "../support/wait.ts";
 const blank = create(CreateSessionRequestSchema, {});
 const proxied = create(CreateSessionRequestSchema, { proxy: { server: "socks5://proxy.example:1080" } });
 
+/** Address with a bot check, of whose pause the worker sends no report. */
+const challenge = "https://challenge.example/";
+
 let running: SessionsApp;
 let worker: FakeWorker;
 let call: (changes?: Partial<Call>) => Call;
 let launches: "answered" | "silent" = "answered";
+let endings: "answered" | "silent" = "answered";
 /** Resolves when the worker receives a request that it does not answer. */
 let asked = Promise.withResolvers<AbortSignal>();
 
@@ -46,7 +61,15 @@ beforeAll(async () => {
         worker.held.set(context?.sessionId ?? "", context?.placementEpoch ?? 0n);
         return create(EmptySchema);
       },
-      navigate: stayMute,
+      async navigate(from, command) {
+        if (requestOf(fleetCommands.navigate, command).url === challenge)
+          return create(NavigateResponseSchema, { status: SessionStatus.PAUSED });
+        return stayMute(from);
+      },
+      async destroy(from) {
+        return endings === "silent" ? stayMute(from) : create(EmptySchema);
+      },
+      putProfile: stayMute,
       checkProxy: stayMute,
       async getState() {
         throw fail("session-destroyed", {}, { detail: "ended" });
@@ -77,6 +100,19 @@ async function navigate(end: () => void, changes: Partial<Call> = {}): Promise<v
     running.sessions.navigate(call(changes), create(NavigateRequestSchema, { id, url: "https://a.example/" })),
     end,
   );
+}
+
+/** Opens the database through a proxy that holds back all replies from the first query with a text on. */
+async function openMutedDatabase(muteFrom: string) {
+  const socketDirectory = join(running.app.config.dataDir, "postgres", "run");
+  const between = await PostgresBetween.start({ socketDirectory, name: "postgres" });
+  between.muteFrom = muteFrom;
+  const db = openDatabase({ url: between.url }, silentLog);
+  onTestFinished(async () => {
+    await between[Symbol.asyncDispose]();
+    await db.close();
+  });
+  return { db, muted: between.muted.promise };
 }
 
 const waits: Readonly<Record<string, Wait>> = {
@@ -133,6 +169,69 @@ const waits: Readonly<Record<string, Wait>> = {
       between.connections[0]?.once("close", end);
     },
   },
+  "a connection to PostgreSQL": {
+    ms: 10_000,
+    async begin(end) {
+      const { db } = await openMutedDatabase("");
+      sql`select 1`.execute(db.sql).catch(end);
+    },
+  },
+  "a query of PostgreSQL": {
+    ms: 12_000,
+    slack: 1_500,
+    async begin(end) {
+      const { db, muted } = await openMutedDatabase("hang");
+      sql`select 'hang'`.execute(db.sql).catch(end);
+      await muted;
+    },
+  },
+  "a migration of PostgreSQL": {
+    ms: 602_000,
+    async begin(end) {
+      const { db, muted } = await openMutedDatabase("hang");
+      db.migrate({ ...migrations, "999-later": ["select 'hang'"] }).catch(end);
+      await muted;
+    },
+  },
+  "a heartbeat while PostgreSQL hangs": {
+    ms: 1_000,
+    async begin(end) {
+      const keeper = createSessionKeeper({ ...running.app, sessionMetrics: createSessionMetrics(createMetrics()) });
+      const { db } = await openMutedDatabase("worker_leases");
+      const heartbeat = createWorkerHeartbeats({ ...running.app, keeper, db });
+      heartbeat({ id: worker.id, host: "127.0.0.1" }, create(HeartbeatRequestSchema)).then(end);
+    },
+  },
+  "the transfer of a profile to a worker": {
+    ms: 32_000,
+    async begin(end) {
+      const row = running.app.db.sql.selectFrom("workers").select(["id", "address", "secret_hash"]);
+      const { id, address, secret_hash: secretHash } = await row.executeTakeFirstOrThrow();
+      // Cast: the test implements only the method that is used.
+      const db = { named: () => new Promise(() => undefined) } as unknown as Database;
+      const restore = createProfileRestore({ db, sealer: running.app.sealer });
+      const channels = createChannels(undefined, silentLog);
+      onTestFinished(() => channels.close());
+      const link = channels.to({ id, address, secretHash });
+      const context = create(CommandContextSchema);
+      restore({ link, context, accountId: "acc_1", profileId: "prf_1", version: 1n }).catch(end);
+    },
+  },
+  "the end of a session on its worker": {
+    ms: 2_000,
+    async begin(end) {
+      const id = await launch();
+      endings = "silent";
+      await untilAsked(running.sessions.destroy(call(), create(DestroySessionRequestSchema, { id })), end);
+    },
+  },
+  "the report of a session's pause": {
+    ms: 1_000,
+    async begin(end) {
+      const id = await launch();
+      running.sessions.navigate(call(), create(NavigateRequestSchema, { id, url: challenge })).then(end);
+    },
+  },
   "the outcome of a command whose worker has died": {
     ms: 10_000,
     async begin(end) {
@@ -155,5 +254,6 @@ const waits: Readonly<Record<string, Wait>> = {
 
 test.each(Object.entries(waits))("waits for %s neither much shorter nor longer than configured", async (_, wait) => {
   asked = Promise.withResolvers();
+  endings = "answered";
   await expectWait(wait);
 });

@@ -20,6 +20,8 @@ export class PostgresBetween {
   asked = 0;
   /** Holds back PostgreSQL's replies from the first query with this text on, for connections made while it is set. */
   muteFrom: string | undefined;
+  /** Resolves when a query with that text was sent. */
+  readonly muted = Promise.withResolvers<void>();
   /** Whether all connections are broken and new ones refused. */
   #isAway = false;
   readonly #server: Server;
@@ -38,6 +40,7 @@ export class PostgresBetween {
       this.connections.push(client);
       client.on("data", (data) => {
         isMute ||= muteFrom !== undefined && data.includes(muteFrom);
+        if (isMute) this.muted.resolve();
         this.asked += 1;
         postgres.write(data);
       });
