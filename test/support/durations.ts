@@ -37,6 +37,8 @@ export const durations: readonly DurationRow[] = [
   ["gateway/mcp/wait-tools.ts", "personWaitSeconds.max", "3_600", "mcp/tool-waits.unit.test.ts"],
   ["gateway/mcp/wait-tools.ts", "seconds", "30", "mcp/tool-waits.unit.test.ts"],
   ["gateway/pages/demo-session.ts", "idle_timeout_seconds", "1_800", "unit"],
+  ["gateway/pages/demo.ts", "headersTimeout", "5_000", "spare"],
+  ["gateway/pages/demo.ts", "requestTimeout", "5_000", "spare"],
   ["gateway/pages/demo.ts", "keepAliveTimeout", "5_000", "gateway/waits.system.test.ts"],
   ["gateway/pages/documents.ts", "buildMs", "60_000", "spare"],
   ["gateway/policies/message-allowance.ts", "idleMs", "120_000", "memory"],
