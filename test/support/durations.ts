@@ -5,7 +5,8 @@
  * - `pause`: the time between two retries. Only latency and load depend on it.
  * - `memory`: lifetime of an unused cache entry. Only memory and look-ups depend on it.
  * - `unit`: a unit of time, or a limit on a value in a request.
- * - `spare`: timeout for one of the product's own healthy processes, many times longer than needed.
+ * - `spare`: timeout for one of the product's own healthy processes, many times longer than needed; or one that is
+ *   reached only after another limit has ended the wait.
  */
 type DurationReason = "short" | "period" | "pause" | "memory" | "unit" | "spare";
 
@@ -417,7 +418,7 @@ export const durations: readonly DurationRow[] = [
   ["src/sessions/store.ts", "expiredFor", "10_000", "sessions/session-times.test.ts"],
   ["src/sessions/store.ts", "provisionWithin", "90_000", "sessions/session-times.test.ts"],
   ["src/sessions/sessions.ts", "endTimeout", "2_000", "sessions/waits.system.test.ts"],
-  ["src/sessions/view-links/service.ts", "defaultSeconds", "3_600", "unit"],
+  ["src/sessions/view-links/service.ts", "defaultSeconds", "3_600", "live/live.browser.test.ts"],
   ["src/status/days.ts", "dayMs", "86_400_000", "unit"],
   ["src/status/feature.ts", "keptFor", "26 * 31 * 86_400_000", "platform/retention.test.ts"],
   ["src/status/history.ts", "times.freshFor", "60_000", "platform/fresh-cache.unit.test.ts"],
